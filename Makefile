@@ -1,0 +1,38 @@
+# `make demo` and `make test` do all their own set-up: they need Python 3.11, make and the package index.
+PYTHON ?= python3
+PACKAGES = protocol schedule scheduler launcher executor cli
+STAMP = .venv/.installed
+
+.PHONY: demo test lint lock clean bench-burst bench-lag bench-scale
+
+demo: $(STAMP)
+	@.venv/bin/python -m cronward.cli.demo
+
+test: $(STAMP)
+	.venv/bin/pytest -n 2
+
+lint: $(STAMP)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+bench-burst bench-lag bench-scale: bench-%: $(STAMP)
+	@.venv/bin/python -m tests.bench.$*
+
+# Everything is pinned with hashes. pip byte-compiles what it installs; our own sources are compiled here, since a
+# process that has to compile its imports starts twice as slowly.
+$(STAMP): requirements.lock pyproject.toml
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "Installing into .venv ..."
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@.venv/bin/python -m compileall -q $(addprefix .roots/cronward/,$(PACKAGES))
+	@touch $@
+
+lock:
+	uv pip compile pyproject.toml --group dev --generate-hashes --universal --python-version 3.11 --upgrade --quiet \
+	  --custom-compile-command 'make lock' --output-file requirements.lock
+
+clean:
+	rm -rf .venv

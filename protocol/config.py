@@ -1,0 +1,219 @@
+"""Configuration: one TOML file, environment overrides, defaults that work with neither.
+
+A value is found in the order environment, file, default. The variable of a key is CRONWARD_ and its path in capitals:
+`capacity.runs` is CRONWARD_CAPACITY_RUNS, `default_tz` is CRONWARD_DEFAULT_TZ.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from cronward.protocol.errors import ConfigError, InvalidRequest
+from cronward.protocol.job import convert
+
+Positive = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0, le=315_576_000)]
+
+
+class Capacity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many runs are active at once."""
+
+    runs: Annotated[int, Meta(ge=1, le=512)] = 8
+
+
+class CommandDefaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a command job gets where it says nothing. `remote` lets a host create command jobs for its own callers."""
+
+    remote: bool = False
+    path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    timeout_s: Seconds = 600
+    no_output_timeout_s: Seconds = 0
+    output_max_bytes: Positive = 16 * 1024 * 1024
+    setup_timeout_s: Seconds = 60
+    grace_s: Seconds = 5
+    cleanup_timeout_s: Seconds = 20
+
+
+class Executors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The pool: how many are kept ready, how many may exist."""
+
+    ready: Annotated[int, Meta(ge=1, le=512)] = 2
+    max: Annotated[int, Meta(ge=1, le=1024)] = 64
+
+
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long finished runs, with their output, are kept."""
+
+    days: Annotated[float, Meta(ge=0, le=3650)] = 7
+    runs_per_job: Positive = 2000
+
+
+class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The agent gateway whose liveness is probed. `none`: there is none."""
+
+    kind: str = "none"
+    url: str = "http://127.0.0.1:18789"
+    interval_s: Annotated[float, Meta(ge=0.2, le=3600)] = 5
+    timeout_s: Annotated[float, Meta(ge=0.05, le=60)] = 2
+
+
+class StatusConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Group that may read the status sockets; missing groups are ignored with a warning."""
+
+    group: str = "cronward"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that an operator can set. Immutable; a reload makes a new one."""
+
+    store_key: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = "main"
+    default_tz: str = "UTC"
+    log_level: str = "info"
+    capacity: Capacity = Capacity()
+    command: CommandDefaults = CommandDefaults()
+    executors: Executors = Executors()
+    retention: Retention = Retention()
+    gateway: GatewayConfig = GatewayConfig()
+    status: StatusConfig = StatusConfig()
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A configuration with the number under which it is installed. Numbers only grow."""
+
+    version: int
+    config: Config
+
+
+RESTART_ONLY = ("store_key", "status.group")
+"""Keys that a running scheduler cannot change."""
+
+_CHOICES = {"log_level": ("debug", "info", "warning", "error"), "gateway.kind": ("none", "http")}
+_RESERVED = frozenset(
+    {
+        "CRONWARD_CONFIG",
+        "CRONWARD_STATE_DIR",
+        "CRONWARD_RUNTIME_DIR",
+        "CRONWARD_FAILPOINTS",
+        "CRONWARD_FAILPOINTS_ENABLE",
+        "CRONWARD_FAILPOINTS_DIR",
+        "CRONWARD_RUN_ID",
+        "CRONWARD_JOB_ID",
+    }
+)
+
+
+def config_path(environ: Mapping[str, str], flag: str | None = None) -> Path:
+    """The file that is read: flag, CRONWARD_CONFIG, /etc/cronward/cronward.toml for root, else below XDG config."""
+    named = flag or environ.get("CRONWARD_CONFIG")
+    if named:
+        return Path(named).absolute()
+    if os.getuid() == 0:
+        return Path("/etc/cronward/cronward.toml")
+    base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or "/") / ".config"
+    return Path(base) / "cronward" / "cronward.toml"
+
+
+def load(path: Path, environ: Mapping[str, str], *, must_exist: bool = False) -> Config:
+    """The configuration from `path` (may be missing unless `must_exist`) and the environment. Raises ConfigError."""
+    raw = _read(path, must_exist=must_exist)
+    for key, text in _overrides(environ):
+        _set(raw, key, _parse_override(key, text))
+    try:
+        config = convert(raw, Config)
+    except InvalidRequest as error:
+        raise ConfigError(f"{_source(error.field, path, environ)}: {error.message}") from None
+    _check(config, path, environ)
+    return config
+
+
+def changed_restart_only(old: Config, new: Config) -> list[str]:
+    """Keys of RESTART_ONLY in which the two differ."""
+    return [key for key in RESTART_ONLY if _get(old, key) != _get(new, key)]
+
+
+def keys() -> Iterator[str]:
+    """Every key as a dotted path."""
+    for field in msgspec.structs.fields(Config):
+        if isinstance(field.default, msgspec.Struct):
+            yield from (f"{field.name}.{inner.name}" for inner in msgspec.structs.fields(field.default))
+        else:
+            yield field.name
+
+
+def variable(key: str) -> str:
+    return "CRONWARD_" + key.replace(".", "_").upper()
+
+
+def _read(path: Path, *, must_exist: bool) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if must_exist:
+            raise ConfigError(f"{path}: no such file") from None
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+
+
+def _overrides(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    by_variable = {variable(key): key for key in keys()}
+    for name in sorted(environ):
+        if name in by_variable:
+            yield by_variable[name], environ[name]
+        elif name.startswith("CRONWARD_") and name not in _RESERVED:
+            raise ConfigError(f"environment: {name} is no setting of Cronward; `cronward config check` lists them")
+
+
+def _parse_override(key: str, text: str) -> object:
+    default = _get(Config(), key)
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise ConfigError(f"environment: {variable(key)}={text!r} is not true or false")
+        return text.lower() in ("true", "1")
+    if isinstance(default, int | float):
+        try:
+            return float(text) if "." in text else int(text)
+        except ValueError:
+            raise ConfigError(f"environment: {variable(key)}={text!r} is not a number") from None
+    return text
+
+
+def _get(config: Config, key: str) -> object:
+    value: object = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _set(raw: dict[str, object], key: str, value: object) -> None:
+    *sections, name = key.split(".")
+    table = raw
+    for section in sections:
+        inner = table.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{section}: must be a table")
+        table = inner
+    table[name] = value
+
+
+def _source(field: str, path: Path, environ: Mapping[str, str]) -> str:
+    return f"environment {variable(field)}" if variable(field) in environ else str(path)
+
+
+def _check(config: Config, path: Path, environ: Mapping[str, str]) -> None:
+    for key, allowed in _CHOICES.items():
+        if _get(config, key) not in allowed:
+            source = _source(key, path, environ)
+            raise ConfigError(f"{source}: {key}: {_get(config, key)!r} is not one of {', '.join(allowed)}")
+    if config.executors.ready > config.executors.max:
+        raise ConfigError(
+            f"{path}: executors.ready: {config.executors.ready} is more than executors.max ({config.executors.max})"
+        )

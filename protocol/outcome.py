@@ -1,0 +1,106 @@
+"""What became of a run, as the executor saves it, sends it, and as the launcher reports it from disk."""
+
+import enum
+
+import msgspec
+
+
+class Status(enum.StrEnum):
+    """Public status of a finished run."""
+
+    OK = "ok"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class Reason(enum.StrEnum):
+    """Why a run ended as it did. Stable; shown beside the status."""
+
+    EXIT_CODE = "exit_code"
+    SIGNAL = "signal"
+    TIMED_OUT = "timed_out"
+    NO_OUTPUT = "no_output"
+    OUTPUT_LIMIT = "output_limit"
+    CANCELLED = "cancelled"
+    TERMINATED = "terminated"
+    INTERRUPTED = "interrupted"
+    LAUNCH_LOST = "launch_lost"
+    ABANDONED = "abandoned"
+    SPAWN_FAILED = "spawn_failed"
+    CWD_MISSING = "cwd_missing"
+    CWD_NOT_DIRECTORY = "cwd_not_directory"
+    CWD_FORBIDDEN = "cwd_forbidden"
+    PROGRAM_MISSING = "program_missing"
+    PROGRAM_NOT_EXECUTABLE = "program_not_executable"
+    ARGUMENTS_TOO_LONG = "arguments_too_long"
+    USER_UNKNOWN = "user_unknown"
+    USER_FORBIDDEN = "user_forbidden"
+    SECRET_UNAVAILABLE = "secret_unavailable"  # noqa: S105 - a reason, not a secret
+    SETUP_TIMED_OUT = "setup_timed_out"
+    SETUP_FAILED = "setup_failed"
+    GATEWAY_UNAVAILABLE = "gateway_unavailable"
+    DISABLED = "disabled"
+    REMOVED = "removed"
+    RESCHEDULED = "rescheduled"
+    CONTEXT_LOST = "context_lost"
+    UNKNOWN_KIND = "unknown_kind"
+    INVALID_SPEC = "invalid_spec"
+    NOT_DUE = "not_due"
+
+
+class Stream(msgspec.Struct, frozen=True, array_like=True):
+    """One output stream of a run.
+
+    `written` bytes and `sha256` (hex) are of everything that was written after secrets were masked, also beyond the
+    cap; `kept` bytes are in the run directory's file. `head` and `tail` are the excerpt; where they would overlap the
+    tail is empty and the head is everything. A cap that was reached makes `truncated` true.
+    """
+
+    written: int = 0
+    kept: int = 0
+    sha256: str = ""
+    head: bytes = b""
+    tail: bytes = b""
+    truncated: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The terminal fact of a run. New fields go to the end, with a default; none is ever retyped or reordered.
+
+    Times are epoch ms of the executor's wall clock; `duration_ms` is monotonic and counts from the start of the
+    task. `started_ms` is None when no task was started. `left` counts processes that were left alive on purpose
+    (leaveChildren) or could not be ended; `unended` says it was the latter.
+    """
+
+    run: str
+    status: Status
+    reason: Reason | None
+    message: str
+    started_ms: int | None
+    ended_ms: int
+    duration_ms: int
+    exit_code: int | None = None
+    signal: int | None = None
+    stdout: Stream = Stream()
+    stderr: Stream = Stream()
+    left: int = 0
+    unended: bool = False
+    cpu_ms: int = 0
+    max_rss_kib: int = 0
+
+
+EXCERPT_HEAD_BYTES = 2048
+EXCERPT_TAIL_BYTES = 4096
+MESSAGE_MAX_CHARS = 1000
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Outcome)
+
+
+def encode(outcome: Outcome) -> bytes:
+    return _encoder.encode(outcome)
+
+
+def decode(data: bytes) -> Outcome:
+    """Raises msgspec.DecodeError."""
+    return _decoder.decode(data)

@@ -1,0 +1,289 @@
+"""What clients see of jobs, runs and the service: results of the control and query sockets. JSON, camelCase.
+
+New fields may appear at any time; readers ignore what they do not know.
+"""
+
+import msgspec
+
+from cronward.protocol.job import Delivery, Owner, Payload, Schedule
+
+
+class SlotView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A coming slot: the instant, the same in the job's zone with offset, and a note where a zone change moved it."""
+
+    at_ms: int
+    local: str
+    note: str | None = None
+
+
+class JobStateView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What running has done to a job."""
+
+    next_run_at_ms: int | None = None
+    running_at_ms: int | None = None
+    queued_at_ms: int | None = None
+    live_run_id: str | None = None
+    last_run_at_ms: int | None = None
+    last_duration_ms: int | None = None
+    last_run_status: str | None = None
+    last_reason: str | None = None
+    last_error: str | None = None
+    consecutive_errors: int = 0
+    consecutive_skipped: int = 0
+    consumed_slots: int = 0
+    schedule_error: str | None = None
+    schedule_error_count: int = 0
+
+
+class JobView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A job: its definition, its revision, its state. `status` is running, queued, flagged, disabled, or the last
+    run's status, or idle. `flag` says why a damaged or unschedulable job is not run."""
+
+    id: str
+    name: str
+    enabled: bool
+    status: str
+    config_revision: str
+    created_at_ms: int
+    updated_at_ms: int
+    state: JobStateView
+    schedule: Schedule | None = None
+    payload: Payload | None = None
+    delete_after_run: bool | None = None
+    display_name: str | None = None
+    declaration_key: str | None = None
+    description: str | None = None
+    owner: Owner | None = None
+    agent_id: str | None = None
+    session_key: str | None = None
+    session_target: str | None = None
+    wake_mode: str | None = None
+    delivery: Delivery | None = None
+    next_run_at_ms: int | None = None
+    last_run_at_ms: int | None = None
+    last_run_status: str | None = None
+    last_run_error: str | None = None
+    flag: str | None = None
+    tz: str | None = None
+    next_slots: list[SlotView] = []
+
+
+class AddResult(msgspec.Struct, frozen=True, rename="camel"):
+    """Answer to cron.add with a declarationKey. `updated` False with `created` False: nothing differed."""
+
+    created: bool
+    updated: bool
+    job: JobView
+
+
+class JobList(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of jobs. A client that pages starts again when `snapshot_revision` changes."""
+
+    jobs: list[JobView]
+    snapshot_revision: str
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+    next_offset: int | None
+
+
+class StreamView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One output stream: sizes, digest, and the excerpt with what is not UTF-8 replaced."""
+
+    written: int = 0
+    kept: int = 0
+    sha256: str = ""
+    head: str = ""
+    tail: str = ""
+    truncated: bool = False
+
+
+class CancelView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Who asked for the end of a run, why and when."""
+
+    by: str
+    why: str
+    at_ms: int
+
+
+class RunView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One run. `key` names its directory; `state` is queued, active, ok, error or skipped; `status` is the last three.
+
+    `ts` is the time of the last change of state. `waiting` says what a queued run waits for; `unverified_since_ms` and
+    `stalled_since_ms` mark an active one that nobody has vouched for since then.
+    """
+
+    run_id: str
+    key: str
+    job_id: str
+    job_name: str
+    kind: str
+    state: str
+    ts: int
+    slot_ms: int
+    requested_at_ms: int
+    action: str = "finished"
+    mode: str | None = None
+    requester: str | None = None
+    status: str | None = None
+    completion_status: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    summary: str | None = None
+    delivery_status: str | None = None
+    activated_at_ms: int | None = None
+    run_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    duration_ms: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stdout: StreamView | None = None
+    stderr: StreamView | None = None
+    left: int = 0
+    cpu_ms: int | None = None
+    max_rss_kib: int | None = None
+    cancel: CancelView | None = None
+    waiting: str | None = None
+    phase: str | None = None
+    unverified_since_ms: int | None = None
+    stalled_since_ms: int | None = None
+    late_outcome: str | None = None
+
+
+class RunList(msgspec.Struct, frozen=True, rename="camel"):
+    """One page of runs."""
+
+    entries: list[RunView]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+    next_offset: int | None
+
+
+class RunAnswer(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Answer to cron.run: either `enqueued` with a run id, or `ran` False with a reason (already-running, not-due,
+    disabled, stopped, invalid-spec)."""
+
+    ok: bool
+    process_instance_id: str
+    enqueued: bool = False
+    run_id: str | None = None
+    ran: bool | None = None
+    reason: str | None = None
+
+
+class CancelAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """`result` is cancelled (it was queued), requested (its executor will be told), abandoned, or too_late."""
+
+    run_id: str
+    result: str
+
+
+class RemoveAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """`cancelling` names the run that was asked to end."""
+
+    ok: bool
+    removed: bool
+    cancelling: str | None = None
+
+
+class CronStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Answer to cron.status."""
+
+    enabled: bool
+    triggers_enabled: bool
+    store_path: str
+    storage: str
+    sqlite_path: str
+    jobs: int
+    next_wake_at_ms: int | None
+
+
+class LauncherView(msgspec.Struct, frozen=True, rename="camel"):
+    """What the scheduler knows of the launcher. `state` is absent, registering, reconciling, ready or leaving."""
+
+    state: str
+    epoch: int
+    pid: int | None = None
+    gateway: str | None = None
+    ready: int = 0
+    busy: int = 0
+    starting: int = 0
+    adopted: int = 0
+    waiting: int = 0
+    cannot_start: str | None = None
+
+
+class NoticeView(msgspec.Struct, frozen=True, rename="camel"):
+    """Something an operator should know, e.g. which runs a recovery found interrupted."""
+
+    id: str
+    kind: str
+    text: str
+    runs: list[str]
+    at_ms: int
+
+
+class ServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Answer to service.status. `mode` is running, paused, draining or stopping."""
+
+    version: str
+    instance: str
+    pid: int
+    started_at_ms: int
+    now_ms: int
+    mode: str
+    paused_by: str | None
+    state_dir: str
+    runtime_dir: str
+    config_path: str
+    config_version: int
+    config_error: str | None
+    storage_error: str | None
+    default_tz: str
+    launcher: LauncherView
+    capacity: int
+    active: int
+    queued: int
+    jobs: int
+    jobs_enabled: int
+    jobs_flagged: int
+    next_wake_at_ms: int | None
+    notices: list[NoticeView]
+
+
+class NextSlot(msgspec.Struct, frozen=True, rename="camel"):
+    """A coming slot of a job."""
+
+    job_id: str
+    job_name: str
+    at_ms: int
+
+
+class StatusSnapshot(msgspec.Struct, frozen=True, rename="camel"):
+    """Answer to status.snapshot: everything as of event `seq` of `instance`."""
+
+    instance: str
+    seq: int
+    service: ServiceStatus
+    live: list[RunView]
+    next_slots: list[NextSlot]
+
+
+class DrainAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """Runs that are still active, and how many of them were asked to end."""
+
+    active: int
+    queued: int
+    cancelled: int
+
+
+class BackupAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """A finished backup."""
+
+    path: str
+    bytes: int
+    pages: int
+    duration_ms: int
