@@ -43,7 +43,7 @@ def idle_cpu(instance: Instance) -> float:
 
 
 def wake_cost(instance: Instance, idle_ms_per_s: float) -> float:
-    """CPU ms of the scheduler per one-shot that comes due alone and runs, from due to recorded, without the idle part."""
+    """CPU ms of the scheduler per one-shot that comes due alone, until it is recorded, without the idle part."""
     start_ms = now_ms() + 2000
     for n in range(WAKE_UPS):
         instance.add_at(list(program()), start_ms + n * WAKE_STEP_MS)

@@ -8,15 +8,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Self
 
+from cronward.protocol.paths import Paths
+from cronward.protocol.views import JobView, RunAnswer, RunList, RunView, ServiceStatus
 from tests.support import failpoints
 from tests.support.control import ControlClient, Rejected
 from tests.support.namespaces import SmallDisk
 from tests.support.processes import Daemon, LogLine, belonging_to, end_all
 from tests.support.sidelog import SideLog
 from tests.support.waiting import now_ms, wait_until
-
-from cronward.protocol.paths import Paths
-from cronward.protocol.views import JobView, RunAnswer, RunList, RunView, ServiceStatus
 
 FINISHED = ("ok", "error", "skipped")
 NEVER: dict[str, object] = {"kind": "every", "everyMs": 365 * 86_400_000}

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import msgspec
+
 from tests.support.waiting import wait_until
 
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.processes import state
-from tests.support.waiting import wait_until
 
 from cronward.protocol import failpoints
 from cronward.protocol.errors import ConfigError
 from cronward.protocol.failpoints import Action
+from tests.support.processes import state
+from tests.support.waiting import wait_until
 
 POINT = "executor.during_task"
 PASSING = f"""

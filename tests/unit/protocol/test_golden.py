@@ -6,9 +6,9 @@ from typing import NamedTuple, get_args
 
 import msgspec
 import pytest
-from tests.unit.protocol import samples
 
 from cronward.protocol import launch, outcome, pair, run, rundir
+from tests.unit.protocol import samples
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 Decode = Callable[[bytes], object]

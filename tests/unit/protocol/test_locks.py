@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.processes import state
-from tests.support.waiting import wait_until
 
 from cronward.protocol import locks
 from cronward.protocol.identity import ProcessIdentity, is_alive, own_identity, start_ticks
+from tests.support.processes import state
+from tests.support.waiting import wait_until
 
 HOLDING = """
 import sys

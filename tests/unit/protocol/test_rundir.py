@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.protocol import samples
 
 from cronward.protocol import rundir
+from tests.unit.protocol import samples
 
 
 @given(st.binary(max_size=300))

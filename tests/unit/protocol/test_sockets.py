@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 import zmq
-from tests.support.waiting import wait_until
 
 from cronward.protocol import sockets
+from tests.support.waiting import wait_until
 
 MANY = 20_000
 
