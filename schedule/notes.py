@@ -1,0 +1,53 @@
+"""What a clock change did to a slot, in words. For previews only; firing needs none of it."""
+
+import datetime as dt
+
+from cronward.schedule.cron import OVERLAP_MAX_S, CronRule
+from cronward.schedule.spans import Span, spans
+
+
+def note(rule: CronRule, slot_s: int, before_s: int) -> str | None:
+    """Why the slot at `slot_s` is not where it is on other days, or what was dropped since `before_s`."""
+    earlier: Span | None = None
+    remark = None
+    for span in spans(rule.tz, min(slot_s, before_s) - OVERLAP_MAX_S):
+        if span.start_s > slot_s + OVERLAP_MAX_S:
+            break
+        if earlier is not None and earlier.offset_s != span.offset_s:
+            remark = _gap_note(rule, slot_s, before_s, earlier, span) or _overlap_note(rule, slot_s, earlier, span)
+            if remark is not None:
+                break
+        earlier = span
+    return remark
+
+
+def _gap_note(rule: CronRule, slot_s: int, before_s: int, earlier: Span, later: Span) -> str | None:
+    """A time in the gap is moved to its end, or dropped if the job keeps pace with real time."""
+    if not before_s < later.start_s <= slot_s:
+        return None
+    lost_s = rule.wall_times.next(earlier.wall_end_s)
+    if lost_s is None or lost_s >= later.wall_start_s:
+        return None
+    jump = f"the clocks go from {_wall(earlier.wall_end_s)} to {_wall(later.wall_start_s)}"
+    if not rule.fixed_time:
+        return f"{_wall(lost_s)} is dropped: {jump}"
+    return f"moved from {_wall(lost_s)}: {jump}" if slot_s == later.start_s else None
+
+
+def _overlap_note(rule: CronRule, slot_s: int, earlier: Span, later: Span) -> str | None:
+    """A time that the clocks show twice."""
+    if not later.wall_start_s <= slot_s + _offset_s(slot_s, earlier, later) < earlier.wall_end_s:
+        return None
+    clock = _wall(slot_s + _offset_s(slot_s, earlier, later))
+    if slot_s >= later.start_s:
+        return f"{clock} comes twice: this is the second time"
+    return f"{clock} comes twice: " + ("runs the first time only" if rule.fixed_time else "this is the first time")
+
+
+def _offset_s(slot_s: int, earlier: Span, later: Span) -> int:
+    return (earlier if slot_s < later.start_s else later).offset_s
+
+
+def _wall(wall_s: int) -> str:
+    text = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=wall_s)).isoformat(" ")  # noqa: DTZ001 - a wall clock
+    return text.removesuffix(":00")
