@@ -10,7 +10,8 @@ from cronward.protocol.views import JobView, RunView
 from tests.bench.bare import Bare, measure
 from tests.bench.figures import finish, say
 from tests.bench.fsyncs import FsyncCounter, Fsyncs
-from tests.support.instance import Instance, at
+from tests.support.installation import at
+from tests.support.instance import Instance
 from tests.support.sidelog import program
 from tests.support.waiting import now_ms, wait_until
 
