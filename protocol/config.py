@@ -134,7 +134,7 @@ def load(path: Path, environ: Mapping[str, str], *, must_exist: bool = False) ->
 
 def changed_restart_only(old: Config, new: Config) -> list[str]:
     """Keys of RESTART_ONLY in which the two differ."""
-    return [key for key in RESTART_ONLY if _get(old, key) != _get(new, key)]
+    return [key for key in RESTART_ONLY if value(old, key) != value(new, key)]
 
 
 def keys() -> Iterator[str]:
@@ -148,6 +148,23 @@ def keys() -> Iterator[str]:
 
 def variable(key: str) -> str:
     return "CRONWARD_" + key.replace(".", "_").upper()
+
+
+def value(config: Config, key: str) -> object:
+    """What `config` says for a dotted key."""
+    found: object = config
+    for name in key.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def keys_in_file(path: Path) -> Iterator[str]:
+    """The dotted keys that the file sets; none if it does not exist. Raises ConfigError."""
+    for name, content in _read(path, must_exist=False).items():
+        if isinstance(content, dict):
+            yield from (f"{name}.{inner}" for inner in content)
+        else:
+            yield name
 
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, object]:
@@ -173,7 +190,7 @@ def _overrides(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _parse_override(key: str, text: str) -> object:
-    default = _get(Config(), key)
+    default = value(Config(), key)
     if isinstance(default, bool):
         if text.lower() not in ("true", "false", "1", "0"):
             raise ConfigError(f"environment: {variable(key)}={text!r} is not true or false")
@@ -184,13 +201,6 @@ def _parse_override(key: str, text: str) -> object:
         except ValueError:
             raise ConfigError(f"environment: {variable(key)}={text!r} is not a number") from None
     return text
-
-
-def _get(config: Config, key: str) -> object:
-    value: object = config
-    for name in key.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def _set(raw: dict[str, object], key: str, value: object) -> None:
@@ -210,9 +220,9 @@ def _source(field: str, path: Path, environ: Mapping[str, str]) -> str:
 
 def _check(config: Config, path: Path, environ: Mapping[str, str]) -> None:
     for key, allowed in _CHOICES.items():
-        if _get(config, key) not in allowed:
+        if value(config, key) not in allowed:
             source = _source(key, path, environ)
-            raise ConfigError(f"{source}: {key}: {_get(config, key)!r} is not one of {', '.join(allowed)}")
+            raise ConfigError(f"{source}: {key}: {value(config, key)!r} is not one of {', '.join(allowed)}")
     if config.executors.ready > config.executors.max:
         raise ConfigError(
             f"{path}: executors.ready: {config.executors.ready} is more than executors.max ({config.executors.max})"

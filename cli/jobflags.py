@@ -1,0 +1,218 @@
+"""The flags that describe a job, shared by `add` and `edit`, and how a command is read from them."""
+
+import os
+from collections.abc import Callable
+from typing import TypedDict, TypeVar
+
+import click
+import msgspec
+
+from cronward.protocol.errors import Code, CronwardError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+NOT_IN_THIS_RELEASE = frozenset(
+    """--session --wake --on-exit --on-exit-cwd --stream-command --stream-cwd --stream-mode --stream-match
+    --stream-batch-ms --stream-max-batch-bytes --pacing-min --pacing-max --trigger-script --trigger-once --system-event
+    --message --script --script-timeout-seconds --script-tool-budget --model --fallbacks --thinking --light-context
+    --tools --announce --deliver --no-deliver --webhook --channel --to --thread-id --account --best-effort-deliver
+    --no-light-context --no-best-effort-deliver --failure-alert --no-failure-alert --failure-alert-after
+    --failure-alert-channel --failure-alert-to --failure-alert-cooldown --failure-alert-mode
+    --clear-pacing --clear-trigger --clear-thinking --clear-fallbacks --clear-model --clear-tools --clear-channel
+    --clear-to --clear-thread-id --clear-account""".split()  # noqa: SIM905 - sixty quoted words are no easier to read
+)
+"""Flags of OpenClaw's cron that need agents, channels or triggers."""
+
+_ARGV = "cronward.argv"
+
+
+class JobFlags(TypedDict):
+    """What click gives for the options of `job_options`. None, empty and False mean: not given."""
+
+    name: str | None
+    display_name: str | None
+    description: str | None
+    delete_after_run: bool | None
+    agent: str | None
+    session_key: str | None
+    at: str | None
+    every: str | None
+    cron: str | None
+    tz: str | None
+    stagger: str | None
+    exact: bool
+    command: str | None
+    command_argv: str | None
+    command_cwd: str | None
+    command_env: tuple[str, ...]
+    command_input: str | None
+    timeout_seconds: float | None
+    no_output_timeout_seconds: float | None
+    output_max_bytes: int | None
+    user: str | None
+    secret: tuple[str, ...]
+    env_policy: str | None
+    output_limit_action: str | None
+    leave_children: bool | None
+
+
+_SECONDS = click.FloatRange(min=0)
+_OPTIONS = [
+    click.option("--name", help="Name of the job; by default taken from its command."),
+    click.option("--display-name", help="A title for people."),
+    click.option("--description", help="What the job is for."),
+    click.option(
+        "--delete-after-run/--keep-after-run",
+        default=None,
+        help="Whether a one-shot is removed once it went well (it is, unless told otherwise).",
+    ),
+    click.option("--agent", metavar="ID", help="Agent that the job belongs to."),
+    click.option("--session-key", metavar="KEY", help="Session that the job belongs to."),
+    click.option("--at", metavar="TIME", help="Once: ISO 8601 (UTC without offset or --tz), or 20m from now."),
+    click.option("--every", metavar="DURATION", help="At an interval: 30s, 10m, 1h30m."),
+    click.option("--cron", metavar="EXPR", help="By a cron expression of 5, 6 or 7 fields, or @daily."),
+    click.option("--tz", metavar="ZONE", help="Zone of --cron or of an --at without offset, e.g. Europe/Paris."),
+    click.option("--stagger", metavar="DURATION", help="Spread the slots of a cron job by up to this much."),
+    click.option("--exact", is_flag=True, help="No stagger: exactly at the slot."),
+    click.option("--command", metavar="SHELL", help="Run this with sh -lc."),
+    click.option("--command-argv", metavar="JSON", help="Run this program: a JSON array of strings."),
+    click.option("--command-cwd", metavar="DIR", help="Directory to run in."),
+    click.option("--command-env", metavar="K=V", multiple=True, help="An environment variable (repeat)."),
+    click.option("--command-input", metavar="TEXT", help="Text for standard input."),
+    click.option("--timeout-seconds", type=_SECONDS, help="End it after this long; 0: never."),
+    click.option("--no-output-timeout-seconds", type=_SECONDS, help="End it if it is silent this long; 0: never."),
+    click.option("--output-max-bytes", type=click.IntRange(min=1), help="How much is kept of each output stream."),
+    click.option("--user", metavar="NAME", help="Run as this user (where the launcher is root)."),
+    click.option(
+        "--secret",
+        metavar="NAME=SOURCE",
+        multiple=True,
+        help="A variable whose value comes from file:/path, env:VAR or credential:NAME (repeat).",
+    ),
+    click.option(
+        "--env-policy",
+        type=click.Choice(["minimal", "inherit"]),
+        help="Which variables of the service the command gets: a few, or all but Cronward's own.",
+    ),
+    click.option(
+        "--output-limit-action",
+        type=click.Choice(["truncate", "fail"]),
+        help="What happens at --output-max-bytes.",
+    ),
+    click.option(
+        "--leave-children/--end-children",
+        default=None,
+        help="Whether processes that the command leaves behind live on (they are ended, unless told otherwise).",
+    ),
+]
+
+
+def job_options(function: F) -> F:
+    """Adds every option of JobFlags."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+class JobCommand(click.Command):
+    """A command that takes a program and its arguments after `--`, and knows the flags that are still to come."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, argv = (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, None)
+        for arg in own:
+            flag = arg.partition("=")[0]
+            if flag in NOT_IN_THIS_RELEASE:
+                message = f"{flag} is not supported by this release, which runs commands: use --command or -- PROGRAM"
+                raise CronwardError(Code.UNSUPPORTED, message, flag=flag)
+        ctx.meta[_ARGV] = argv
+        return super().parse_args(ctx, own)
+
+
+def program_after_dashes() -> list[str] | None:
+    """What followed `--` on the command line of a JobCommand."""
+    argv: list[str] | None = click.get_current_context().meta.get(_ARGV)
+    return argv
+
+
+def command_argv(flags: JobFlags, positional: str | None, after_dashes: list[str] | None) -> list[str] | None:
+    """The one command that was given, or None. A program such as ./x is found here and now, since the job will run
+    somewhere else."""
+    given: list[list[str]] = []
+    if after_dashes is not None:
+        given.append(_located(after_dashes, flags["command_cwd"]))
+    if flags["command_argv"] is not None:
+        given.append(_argv_from_json(flags["command_argv"]))
+    given += [["sh", "-lc", text] for text in (flags["command"], positional) if text is not None]
+    if len(given) > 1:
+        raise click.UsageError("Choose exactly one command: --command, --command-argv, or -- PROGRAM ARGS.")
+    return given[0] if given else None
+
+
+def _located(argv: list[str], cwd: str | None) -> list[str]:
+    if not argv:
+        raise click.UsageError("There is no program after `--`.")
+    program = argv[0]
+    relative = "/" in program and not program.startswith("/")
+    return [os.path.abspath(program), *argv[1:]] if relative and cwd is None else argv
+
+
+def _argv_from_json(text: str) -> list[str]:
+    try:
+        argv = msgspec.json.decode(text, type=list[str])
+    except msgspec.DecodeError:
+        argv = []
+    if not argv:
+        raise click.UsageError('--command-argv must be a JSON array of strings, e.g. \'["echo","hi"]\'.')
+    return argv
+
+
+def payload_fields(flags: JobFlags) -> dict[str, object]:
+    """The payload's JSON fields that the flags give, without argv."""
+    fields: dict[str, object] = {
+        "cwd": None if flags["command_cwd"] is None else os.path.abspath(flags["command_cwd"]),
+        "env": _environment(flags["command_env"]) or None,
+        "secrets": _secrets(flags["secret"]) or None,
+        "envPolicy": flags["env_policy"],
+        "input": flags["command_input"],
+        "timeoutSeconds": flags["timeout_seconds"],
+        "noOutputTimeoutSeconds": flags["no_output_timeout_seconds"],
+        "outputMaxBytes": flags["output_max_bytes"],
+        "outputLimitAction": flags["output_limit_action"],
+        "user": flags["user"],
+        "leaveChildren": flags["leave_children"],
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def definition_fields(flags: JobFlags) -> dict[str, object]:
+    """The definition's JSON fields that the flags give, without schedule and payload."""
+    fields: dict[str, object] = {
+        "name": flags["name"],
+        "displayName": flags["display_name"],
+        "description": flags["description"],
+        "deleteAfterRun": flags["delete_after_run"],
+        "agentId": flags["agent"],
+        "sessionKey": flags["session_key"],
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
+    variables = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--command-env must be KEY=VALUE (got {pair!r}).")
+        variables[name] = value
+    return variables
+
+
+def _secrets(pairs: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    secrets = {}
+    for pair in pairs:
+        name, _, source = pair.partition("=")
+        kind, _, place = source.partition(":")
+        if not name or kind not in ("file", "env", "credential") or not place:
+            raise click.UsageError("--secret must be NAME=file:/path, NAME=env:VARIABLE or NAME=credential:NAME.")
+        secrets[name] = {kind: place}
+    return secrets

@@ -1,0 +1,101 @@
+"""`next`: when something will run."""
+
+import os
+from datetime import tzinfo
+from zoneinfo import ZoneInfo
+
+import click
+
+from cronward.cli.describe import facts_text, schedule_text, slot_lines
+from cronward.cli.scheduleflags import repeating_fields
+from cronward.cli.session import Session, print_json, with_requests
+from cronward.cli.times import interval
+from cronward.protocol import config
+from cronward.protocol.control import JobRef
+from cronward.protocol.errors import Code, CronwardError
+from cronward.protocol.job import Cron, Every, Schedule, convert
+from cronward.protocol.views import JobView, SlotView
+from cronward.schedule import planner
+from cronward.schedule.at import at_in_zone, parse_at
+
+_PREVIEW_ID = "00000000-0000-4000-8000-000000000000"
+"""Stands for the id that a job has not yet: H and stagger depend on it."""
+
+
+@click.command("next")
+@click.argument("what", metavar="EXPR|JOB")
+@click.option("--tz", metavar="ZONE", help="Zone of an expression; by default the configured one.")
+@click.option("--from", "start", metavar="TIME", help="Begin after this time (ISO 8601) instead of now.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many.")
+@with_requests
+def next_slots(session: Session, what: str, tz: str | None, start: str | None, count: int) -> int:
+    """Show the coming slots of an expression, or of a job.
+
+    An expression ('every 10m', '0 9 * * 1', @daily) needs no scheduler. What a change of the clocks does to a slot is
+    said beside it.
+
+    \b
+      cronward next '30 2 * * *' --tz America/New_York --from 2026-03-07
+      cronward next '0 9 * * mon-fri' -n 10
+      cronward next backup --json
+    """
+    now_ms = session.clock.wall_ms()
+    fields = repeating_fields(what, tz)
+    if fields is None:
+        schedule, job_id = _job_schedule(session, what, tz)
+        after_ms = now_ms if start is None else _start_ms(start, schedule, "UTC")
+    else:
+        default_tz = _default_tz(session)
+        raw: Cron | Every = convert(fields, Cron | Every, "schedule")  # type: ignore[arg-type]  # a union is no type[T]
+        after_ms = now_ms if start is None else _start_ms(start, raw, default_tz)
+        schedule = planner.settle(raw, job_id=_PREVIEW_ID, now_ms=after_ms, default_tz=default_tz)
+        job_id = _PREVIEW_ID
+    slots = _preview(schedule, job_id, after_ms, count)
+    if session.as_json:
+        print_json({"schedule": schedule, "slots": slots})
+    else:
+        click.echo(slots_text(schedule, slots, now_ms, has_id=fields is None))
+    return 0
+
+
+def _job_schedule(session: Session, job: str, tz: str | None) -> tuple[Schedule, str]:
+    if tz is not None:
+        raise click.UsageError("--tz goes with an expression; a job has its own zone.")
+    view = session.request("cron.get", JobRef(id=job), JobView)
+    if view.schedule is None:
+        raise CronwardError(Code.INVALID_REQUEST, f"the schedule of {job!r} cannot be read: {view.flag}", jobId=view.id)
+    return view.schedule, view.id
+
+
+def _default_tz(session: Session) -> str:
+    path = config.config_path(os.environ, session.options.config)
+    return config.load(path, os.environ, must_exist=session.options.config is not None).default_tz
+
+
+def _start_ms(text: str, schedule: Schedule, default_tz: str) -> int:
+    """A time without offset is read in the schedule's own zone."""
+    tz = schedule.tz if isinstance(schedule, Cron) else None
+    return parse_at(at_in_zone(text, tz or default_tz))
+
+
+def _preview(schedule: Schedule, job_id: str, after_ms: int, count: int) -> list[SlotView]:
+    try:
+        return planner.preview(schedule, job_id=job_id, after_ms=after_ms, count=count)
+    except planner.Unplannable as error:
+        raise CronwardError(Code.INVALID_REQUEST, str(error)) from None
+
+
+def slots_text(schedule: Schedule, slots: list[SlotView], now_ms: int, *, has_id: bool) -> str:
+    """The schedule as it is understood, and its slots."""
+    stagger = schedule.stagger_ms if isinstance(schedule, Cron) else None
+    spread = None
+    if stagger:
+        spread = f"each job of this kind runs up to {interval(stagger)} later, the same for each slot"
+        if not has_id:
+            spread += "; these are of an example (--exact turns it off)"
+    facts = facts_text([("schedule", schedule_text(schedule)), ("stagger", spread)])
+    return f"{facts}\n{slot_lines(slots, _zone(schedule), now_ms) or 'no slot to come'}"
+
+
+def _zone(schedule: Schedule) -> tzinfo | None:
+    return ZoneInfo(schedule.tz) if isinstance(schedule, Cron) and schedule.tz else None

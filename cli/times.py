@@ -1,0 +1,110 @@
+"""Instants and durations as people read and write them. Every shown time of day carries its zone."""
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+DURATION_MAX_MS = 8_640_000_000_000_000
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)", re.IGNORECASE)
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+
+
+def parse_duration_ms(text: str) -> int | None:
+    """`90s`, `10m`, `1h30m`, `0.5h`, a bare number being milliseconds; None if it is none of these or too long."""
+    text = text.strip()
+    if _PLAIN.fullmatch(text):
+        total = float(text)
+    else:
+        parts = _PART.findall(text)
+        if not parts or "".join(number + unit for number, unit in parts) != text:
+            return None
+        total = sum(float(number) * _UNITS_MS[unit.lower()] for number, unit in parts)
+    return round(total) if total <= DURATION_MAX_MS else None
+
+
+def duration(ms: int) -> str:
+    """Short and at most two units: `80 ms`, `1.2 s`, `42 s`, `3 min`, `1 h 30 min`, `2 d 4 h`."""
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 10_000:
+        return f"{ms / 1000:.1f} s"
+    seconds = ms // 1000
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if hours < 2:
+        return f"{minutes} min"
+    if days < 2:
+        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
+    return f"{days} d {hours % 24} h" if hours % 24 else f"{days} d"
+
+
+def interval(ms: int) -> str:
+    """An interval exactly, in the grammar that `parse_duration_ms` reads: `10m`, `1h30m`, `1500ms`."""
+    text = ""
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, ms = divmod(ms, _UNITS_MS[unit])
+        text += f"{count}{unit}" if count else ""
+    return text or "0ms"
+
+
+def relative(at_ms: int, now_ms: int) -> str:
+    """`in 4 min`, `12 s ago`, `now`."""
+    distance = abs(at_ms - now_ms)
+    if distance < 1000:
+        return "now"
+    text = _coarse(distance)
+    return f"in {text}" if at_ms > now_ms else f"{text} ago"
+
+
+def _coarse(ms: int) -> str:
+    """One unit, rounded."""
+    for unit, size, limit in (("s", 1000, 90_000), ("min", 60_000, 90 * 60_000), ("h", 3_600_000, 48 * 3_600_000)):
+        if ms < limit:
+            return f"{round(ms / size)} {unit}"
+    return f"{round(ms / 86_400_000)} d"
+
+
+def local(at_ms: int, zone: tzinfo | None = None) -> datetime:
+    """The instant in `zone`, or in the zone of this terminal."""
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)).astimezone(zone)
+
+
+def stamp(at_ms: int, zone: tzinfo | None = None) -> str:
+    """`Wed 2026-12-02 13:00:00 +01:00 CET`."""
+    when = local(at_ms, zone)
+    return f"{when:%a %Y-%m-%d %H:%M:%S} {_offset(when)}{_abbreviation(when)}"
+
+
+def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None) -> str:
+    """For tables: `13:00 CET` on the same day, else `12-02 13:00 CET`, with the year if it is another one."""
+    when, today = local(at_ms, zone), local(now_ms, zone)
+    if when.date() == today.date():
+        text = f"{when:%H:%M}"
+    elif when.year == today.year:
+        text = f"{when:%m-%d %H:%M}"
+    else:
+        text = f"{when:%Y-%m-%d %H:%M}"
+    return f"{text} {zone_mark(when)}"
+
+
+def clock_time(at_ms: int) -> str:
+    """`13:00:00`, for lines whose heading names the zone."""
+    return f"{local(at_ms):%H:%M:%S}"
+
+
+def zone_mark(when: datetime) -> str:
+    """The zone's abbreviation, or its offset where it has none (`+0530`)."""
+    name = when.tzname() or ""
+    return name if name.isalpha() else _offset(when)
+
+
+def _offset(when: datetime) -> str:
+    text = f"{when:%z}"
+    return f"{text[:3]}:{text[3:]}"
+
+
+def _abbreviation(when: datetime) -> str:
+    name = when.tzname() or ""
+    return f" {name}" if name.isalpha() else ""
