@@ -7,13 +7,16 @@ import zmq
 HIGH_WATER_MARK = 1000
 
 
-def router(context: zmq.Context[zmq.Socket[bytes]], path: str, max_bytes: int) -> zmq.Socket[bytes]:
-    """A bound ROUTER. A send to a peer that is full raises zmq.Again, to one that is gone zmq.ZMQError(EHOSTUNREACH).
+def router(
+    context: zmq.Context[zmq.Socket[bytes]], path: str, max_bytes: int, high_water_mark: int = HIGH_WATER_MARK
+) -> zmq.Socket[bytes]:
+    """A bound ROUTER that keeps up to `high_water_mark` messages per peer and direction.
 
-    The caller holds the runtime directory's lock: binding an ipc path takes it from whoever has it.
+    A send to a peer that is full raises zmq.Again, to one that is gone zmq.ZMQError(EHOSTUNREACH). The caller holds the
+    runtime directory's lock: binding an ipc path takes it from whoever has it.
     """
     socket = context.socket(zmq.ROUTER)
-    _bound(socket, max_bytes)
+    _bound(socket, max_bytes, high_water_mark)
     socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
     socket.bind(f"ipc://{path}")
     return socket
@@ -57,8 +60,8 @@ def drain(socket: zmq.Socket[bytes], limit: int) -> Iterator[list[bytes]]:
             return
 
 
-def _bound(socket: zmq.Socket[bytes], max_bytes: int) -> None:
+def _bound(socket: zmq.Socket[bytes], max_bytes: int, high_water_mark: int = HIGH_WATER_MARK) -> None:
     socket.setsockopt(zmq.LINGER, 0)
-    socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
-    socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
+    socket.setsockopt(zmq.SNDHWM, high_water_mark)
+    socket.setsockopt(zmq.RCVHWM, high_water_mark)
     socket.setsockopt(zmq.MAXMSGSIZE, max_bytes)

@@ -1,0 +1,225 @@
+"""Adding, editing and removing jobs."""
+
+import msgspec
+
+from cronward.protocol import ids
+from cronward.protocol import job as jobs
+from cronward.protocol.control import JobRef, RemoveParams, UpdateParams
+from cronward.protocol.errors import Code, CronwardError, InvalidRequest
+from cronward.protocol.outcome import Reason
+from cronward.protocol.views import AddResult, JobView, RemoveAnswer
+from cronward.schedule import planner
+from cronward.schedule.at import PAST_GRACE_MS
+from cronward.scheduler import cancellation, job_views, ledger
+from cronward.scheduler.caller import Caller
+from cronward.scheduler.effects import JobEvent
+from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
+from cronward.scheduler.world import Turn
+
+_CONVERGED = ("schedule", "payload", "delivery", "display_name")
+"""What adding again under a declarationKey overwrites; name, target and the rest stay as they are."""
+
+
+def add(turn: Turn, caller: Caller, raw: dict[str, object]) -> JobView | AddResult:
+    """cron.add. With a declarationKey that exists the job is brought in line instead."""
+    definition = jobs.parse_definition(raw)
+    _permit(turn, caller)
+    key = definition.declaration_key
+    if key is None:
+        return _insert(turn, caller, definition)
+    row = turn.store.row("job_by_declaration_key", declaration_key=key)
+    if row is None:
+        return AddResult(created=True, updated=False, job=_insert(turn, caller, definition))
+    return _converge(turn, caller, resolve(turn, text(row[0])), definition, raw)
+
+
+def update(turn: Turn, caller: Caller, params: UpdateParams) -> JobView:
+    """cron.update: a patch, held against the revision that the caller saw if it names one."""
+    job = resolve_ref(turn, params)
+    if params.expected_config_revision not in (None, job.revision):
+        raise CronwardError(
+            Code.JOB_CHANGED,
+            f"job {job.job_id} was changed by somebody else; read it again",
+            expectedConfigRevision=params.expected_config_revision,
+            actualConfigRevision=job.revision,
+        )
+    _permit(turn, caller)
+    patched = jobs.patch_definition(_definition(job), params.patch)
+    view = _replace(turn, caller, job, patched, reschedule=params.reschedule)
+    live = live_run(turn.store, job.job_id)
+    if params.cancel and live is not None:
+        cancellation.cancel(turn, live.run_id, str(caller), "job edited with cancel")
+    return view
+
+
+def remove(turn: Turn, caller: Caller, params: RemoveParams) -> RemoveAnswer:
+    """cron.remove: the queued request goes, the active run is asked to end; its history stays."""
+    job = resolve_ref(turn, params)
+    live = live_run(turn.store, job.job_id)
+    if live is not None and live.state == "queued":
+        ledger.withdraw(turn, live.run_id, Reason.REMOVED, "the job was removed")
+    elif live is not None:
+        cancellation.cancel(turn, live.run_id, str(caller), "the job was removed")
+    turn.store.run("delete_job", position=job.position)
+    _note(turn, caller, job.job_id, "removed", job.name)
+    turn.effects.job_events.append(JobEvent("removed", job.job_id))
+    active = live is not None and live.state == "active"
+    return RemoveAnswer(ok=True, removed=True, cancelling=live.run_id if live and active else None)
+
+
+def resolve_ref(turn: Turn, ref: JobRef) -> JobRow:
+    """The job that `id` or `jobId` names."""
+    if (ref.id is None) == (ref.job_id is None):
+        raise InvalidRequest("id", "exactly one of id and jobId is needed")
+    return resolve(turn, ref.id or ref.job_id or "")
+
+
+def resolve(turn: Turn, name: str) -> JobRow:
+    """A job by its id, else by its name, whatever its case, if only one job has it."""
+    job = find_job(turn.store, name)
+    if job is not None:
+        return job
+    named = [text(row[0]) for row in turn.store.rows("jobs_by_name", name=name)]
+    if len(named) > 1:
+        raise CronwardError(
+            Code.JOB_AMBIGUOUS, f"several jobs are named {name!r}: {', '.join(named)}", matches=", ".join(named)
+        )
+    job = find_job(turn.store, named[0]) if named else None
+    if job is None:
+        raise CronwardError(Code.JOB_NOT_FOUND, f"cron job not found: {name}", jobId=name)
+    return job
+
+
+def _permit(turn: Turn, caller: Caller) -> None:
+    """Commands run as the service's user: whoever acts for somebody else needs the operator's leave."""
+    if caller.acting_for is not None and not turn.world.settings.config.command.remote:
+        raise CronwardError(
+            Code.FORBIDDEN, f"command jobs are off for remote callers ({caller.acting_for}); set command.remote = true"
+        )
+
+
+def _insert(turn: Turn, caller: Caller, definition: jobs.Definition) -> JobView:
+    job_id = ids.new_job_id()
+    settled = _settled(turn, definition, job_id)
+    data = jobs.encode(settled)
+    row = turn.store.row(
+        "insert_job",
+        job_id=job_id,
+        name=settled.name,
+        declaration_key=settled.declaration_key,
+        enabled=int(settled.enabled),
+        schedule_kind=_kind(settled),
+        definition=data.decode(),
+        revision=jobs.revision(data),
+        now_ms=turn.now_ms,
+    )
+    next_due_ms = _first_deadline(turn, settled, job_id)
+    turn.store.run("insert_job_state", position=row[0] if row else None, next_due_ms=next_due_ms)
+    _note(turn, caller, job_id, "added", settled.name)
+    return _told(turn, job_id, "added")
+
+
+def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, raw: dict[str, object]) -> AddResult:
+    current = _definition(job)
+    changes = {field: getattr(wanted, field) for field in _CONVERGED}
+    changes["schedule"] = _keep_settled(current.schedule, wanted.schedule)
+    if "enabled" in raw:
+        changes["enabled"] = wanted.enabled
+    target = msgspec.structs.replace(current, **changes)
+    if target == current:
+        view = job_views.load_view(turn.store, job.job_id)
+        return AddResult(created=False, updated=False, job=job_views.with_slots(view, turn.now_ms))
+    return AddResult(created=False, updated=True, job=_replace(turn, caller, job, target))
+
+
+def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *, reschedule: bool = False) -> JobView:
+    """Stores a new definition. A change of schedule or enablement takes the queued request back and plans anew."""
+    current = _definition(job)
+    schedule = _keep_settled(current.schedule, target.schedule)
+    target = msgspec.structs.replace(target, schedule=schedule)
+    replanned = schedule != current.schedule or target.enabled != current.enabled or reschedule
+    if replanned:
+        target = _settled(turn, target, job.job_id) if schedule != current.schedule else target
+    data = jobs.encode(target)
+    turn.store.run(
+        "update_job",
+        position=job.position,
+        name=target.name,
+        enabled=int(target.enabled),
+        schedule_kind=_kind(target),
+        definition=data.decode(),
+        revision=jobs.revision(data),
+        now_ms=turn.now_ms,
+    )
+    if replanned:
+        turn.store.run("set_deadline", position=job.position, next_due_ms=_first_deadline(turn, target, job.job_id))
+        _withdraw_queued(turn, live_run(turn.store, job.job_id), enabled=target.enabled)
+    fields = [name for name in jobs.Definition.__struct_fields__ if getattr(current, name) != getattr(target, name)]
+    _note(turn, caller, job.job_id, "updated", ", ".join(fields) + (" rescheduled" if reschedule else ""))
+    return _told(turn, job.job_id, "updated")
+
+
+def _withdraw_queued(turn: Turn, live: LiveRow | None, *, enabled: bool) -> None:
+    """A run that somebody asked for by hand stays; a slot of the old schedule does not."""
+    if live is None or live.state != "queued" or live.kind == "manual":
+        return
+    if enabled:
+        ledger.withdraw(turn, live.run_id, Reason.RESCHEDULED, "the schedule was changed before the run started")
+    else:
+        ledger.withdraw(turn, live.run_id, Reason.DISABLED, "the job was disabled before the run started")
+
+
+def _settled(turn: Turn, definition: jobs.Definition, job_id: str) -> jobs.Definition:
+    config = turn.world.settings.config
+    schedule = planner.settle(definition.schedule, job_id=job_id, now_ms=turn.now_ms, default_tz=config.default_tz)
+    return msgspec.structs.replace(definition, schedule=schedule)
+
+
+def _keep_settled(current: jobs.Schedule, wanted: jobs.Schedule) -> jobs.Schedule:
+    """What was filled in at creation (zone, stagger, anchor) stays where the new schedule says nothing about it."""
+    if isinstance(current, jobs.Cron) and isinstance(wanted, jobs.Cron):
+        tz = current.tz if wanted.tz is None else wanted.tz
+        stagger = current.stagger_ms if wanted.stagger_ms is None and wanted.expr == current.expr else wanted.stagger_ms
+        return msgspec.structs.replace(wanted, tz=tz, stagger_ms=stagger)
+    if isinstance(current, jobs.Every) and isinstance(wanted, jobs.Every):
+        same_grid = wanted.anchor_ms is None and wanted.every_ms == current.every_ms
+        return current if same_grid else wanted
+    return wanted
+
+
+def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int | None:
+    """From now on; a one-shot of the last minute is due at once."""
+    if not definition.enabled:
+        return None
+    grace_ms = PAST_GRACE_MS + 1 if isinstance(definition.schedule, jobs.At) else 0
+    return planner.next_slot_ms(definition.schedule, job_id=job_id, after_ms=turn.now_ms - grace_ms)
+
+
+def _definition(job: JobRow) -> jobs.Definition:
+    try:
+        return job.decode()
+    except msgspec.DecodeError as error:
+        raise InvalidRequest("", f"job {job.job_id} cannot be edited: its definition cannot be read: {error}") from None
+
+
+def _kind(definition: jobs.Definition) -> str:
+    return type(definition.schedule).__name__.lower()
+
+
+def _told(turn: Turn, job_id: str, action: str) -> JobView:
+    view = job_views.load_view(turn.store, job_id)
+    turn.effects.job_events.append(JobEvent(action, job_id, view))
+    return job_views.with_slots(view, turn.now_ms)
+
+
+def _note(turn: Turn, caller: Caller, job_id: str, action: str, detail: str) -> None:
+    turn.store.run(
+        "insert_change",
+        at_ms=turn.now_ms,
+        job_id=job_id,
+        action=action,
+        uid=caller.uid,
+        pid=caller.pid,
+        caller=caller.acting_for,
+        detail=detail,
+    )

@@ -1,0 +1,177 @@
+"""One life of the scheduler: locks, database, sockets, signals, the loop, and an orderly end."""
+
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from cronward.protocol import config as configs
+from cronward.protocol import exits, ids, locks, log
+from cronward.protocol.clock import Clock
+from cronward.protocol.errors import Code, StartupError
+from cronward.protocol.identity import boot_id
+from cronward.protocol.notify import Notifier
+from cronward.protocol.outcome import Reason
+from cronward.protocol.paths import Paths
+from cronward.protocol.version import VERSION
+from cronward.scheduler import ledger, service_commands
+from cronward.scheduler.actor import Actor
+from cronward.scheduler.database import close_database, open_database
+from cronward.scheduler.ports import Ports
+from cronward.scheduler.rows import active_runs, text
+from cronward.scheduler.settings import Settings
+from cronward.scheduler.store import StorageFailed, Store
+from cronward.scheduler.world import Mode, Turn, World
+
+LAUNCH_ANSWERS_MS = 3_000
+"""How long a stopping scheduler waits for answers to launches in flight; later ones are asked for by the next."""
+
+
+class Service:
+    """Starts in the order of its constructor; `run` returns the exit code."""
+
+    def __init__(self, paths: Paths, settings: Settings, clock: Clock, notifier: Notifier) -> None:
+        self._clock = clock
+        self._notifier = notifier
+        self._stop_requested = False
+        self._reload_requested = False
+        self._watchdog_mono_ms = clock.mono_ms()
+        take_locks(paths)
+        notifier.send("EXTEND_TIMEOUT_USEC=600000000", "STATUS=opening the database")
+        self._connection = open_database(paths.database)
+        self._store = Store(self._connection)
+        self._world = World(
+            paths=paths,
+            clock=clock,
+            settings=settings,
+            instance=ids.new_instance(),
+            boot_id=boot_id(),
+            secret_key=_secret_key(paths.secret_key),
+        )
+        self._begin_life()
+        self._ports = Ports(paths, settings.config.status.group, self._catch_signals())
+        self._actor = Actor(self._world, self._store, self._ports)
+
+    def run(self) -> int:
+        """Turns until a signal asks to stop."""
+        self._notifier.ready("running")
+        log.info("scheduler.ready", "the scheduler is ready", instance=self._world.instance, version=VERSION)
+        try:
+            while not self._stop_requested:
+                self._actor.turn(self._check_signals)
+            self._finish_launches()
+        except StorageFailed as error:
+            log.error("storage.failed", "the database failed; exiting, the next start recovers", error=str(error))
+            return exits.STORAGE
+        self._store.begin()
+        self._store.run("end_life", instance=self._world.instance, now_ms=self._clock.wall_ms())
+        self._store.commit()
+        self._ports.close()
+        close_database(self._connection)
+        log.info("scheduler.stopped", "the scheduler has stopped; runs go on", instance=self._world.instance)
+        return exits.OK
+
+    def _begin_life(self) -> None:
+        """What a restart decides by itself: requests whose payload lived in memory are gone."""
+        turn = Turn(self._world, self._store)
+        self._store.begin()
+        self._store.run(
+            "begin_life",
+            instance=self._world.instance,
+            boot_id=self._world.boot_id,
+            version=VERSION,
+            now_ms=turn.now_ms,
+        )
+        for row in self._store.rows("queued_events"):
+            ledger.withdraw(turn, text(row[0]), Reason.CONTEXT_LOST, "the request lost its launch context")
+        paused = self._store.row("get_meta", key=service_commands.PAUSED_BY)
+        if paused is not None:
+            self._world.mode, self._world.paused_by = Mode.PAUSED, text(paused[0])
+        self._world.link.doubt([active.run_id for active in active_runs(self._store)], turn.now_ms)
+        self._store.commit()
+
+    def _catch_signals(self) -> int:
+        """Handlers only note what is wanted; the descriptor wakes the loop."""
+        reader, writer = socket.socketpair()
+        reader.setblocking(False)
+        writer.setblocking(False)
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        self._wakeup = (reader, writer)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note_stop)
+        signal.signal(signal.SIGHUP, self._note_reload)
+        return reader.fileno()
+
+    def _note_stop(self, number: int, frame: object) -> None:
+        self._stop_requested = True
+
+    def _note_reload(self, number: int, frame: object) -> None:
+        self._reload_requested = True
+
+    def _check_signals(self) -> None:
+        if self._reload_requested:
+            self._reload_requested = False
+            mono_us = self._clock.mono_ms() * 1000
+            self._notifier.send("RELOADING=1", f"MONOTONIC_USEC={mono_us}")
+            self._actor.reload()
+            self._notifier.send("READY=1")
+        watchdog_ms = self._notifier.watchdog_ms
+        if watchdog_ms is not None and self._clock.mono_ms() - self._watchdog_mono_ms >= watchdog_ms:
+            self._watchdog_mono_ms = self._clock.mono_ms()
+            self._notifier.send("WATCHDOG=1")
+
+    def _finish_launches(self) -> None:
+        """A launch in flight is answered, so that the ledger knows; no run is touched."""
+        self._notifier.send("STOPPING=1", "STATUS=waiting for launches in flight")
+        self._actor.stop()
+        give_up_mono_ms = self._clock.mono_ms() + LAUNCH_ANSWERS_MS
+        while self._actor.unanswered and self._clock.mono_ms() < give_up_mono_ms:
+            self._actor.turn(self._check_signals)
+
+
+def take_locks(paths: Paths) -> None:
+    """Makes both directories, and this process their only scheduler. Raises StartupError naming the holder."""
+    for directory, lock, code in (
+        (paths.state, paths.scheduler_lock, Code.STATE_DIR_UNUSABLE),
+        (paths.runtime, paths.runtime_lock, Code.RUNTIME_DIR_UNUSABLE),
+    ):
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            locks.acquire(lock)
+        except locks.Held as error:
+            holder = error.holder
+            raise StartupError(
+                Code.ALREADY_RUNNING,
+                exits.ALREADY_RUNNING,
+                f"another scheduler uses {directory}: {error}",
+                pid=holder.pid if holder else None,
+            ) from None
+        except OSError as error:
+            raise StartupError(code, exits.STATE_DIR, f"cannot use {directory}: {error.strerror or error}") from error
+
+
+def _secret_key(path: Path) -> bytes:
+    """The key of run secrets, made at the first start."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StartupError(Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, f"cannot read {path}: {error}") from error
+    try:
+        fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        os.write(fd, os.urandom(32))
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(f"{path}.new", path)
+    except OSError as error:
+        raise StartupError(Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, f"cannot write {path}: {error}") from error
+    return path.read_bytes()
+
+
+def load_settings(environ: Mapping[str, str], config: str | None) -> Settings:
+    """Settings for a start. Raises ConfigError; a file that was named has to exist."""
+    path = configs.config_path(environ, config)
+    named = config is not None or "CRONWARD_CONFIG" in environ
+    return Settings(path, environ, configs.load(path, environ, must_exist=named))

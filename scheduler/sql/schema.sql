@@ -1,0 +1,130 @@
+-- The whole schema, version 1. `user_version` and `application_id` are set by database.py.
+-- Times are epoch milliseconds. Positions and arrivals only grow (AUTOINCREMENT), so they are an order.
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row per life of the scheduler. A life without ended_ms ended in a crash; seen_ms is at most minutes old.
+CREATE TABLE lives (
+    instance   TEXT PRIMARY KEY,
+    boot_id    TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    started_ms INTEGER NOT NULL,
+    seen_ms    INTEGER NOT NULL,
+    ended_ms   INTEGER
+) STRICT;
+
+-- What a job is. The definition is canonical JSON; the other columns repeat what is searched by.
+CREATE TABLE jobs (
+    position        INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id          TEXT NOT NULL UNIQUE,
+    name            TEXT NOT NULL,
+    declaration_key TEXT UNIQUE,
+    enabled         INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    schedule_kind   TEXT NOT NULL,
+    definition      TEXT NOT NULL,
+    revision        TEXT NOT NULL,
+    created_ms      INTEGER NOT NULL,
+    updated_ms      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX jobs_by_enabled ON jobs (enabled);
+CREATE INDEX jobs_by_name ON jobs (name COLLATE NOCASE);
+
+-- What running does to a job; small, because it changes with every run. next_due_ms is the persisted deadline: null
+-- while nothing is due (disabled, used up, flagged). flag says why a job cannot be planned or read.
+CREATE TABLE job_state (
+    position           INTEGER PRIMARY KEY REFERENCES jobs (position) ON DELETE CASCADE,
+    next_due_ms        INTEGER,
+    flag               TEXT,
+    last_run_ms        INTEGER,
+    last_duration_ms   INTEGER,
+    last_status        TEXT CHECK (last_status IN ('ok', 'error', 'skipped')),
+    last_reason        TEXT,
+    last_error         TEXT,
+    consecutive_errors  INTEGER NOT NULL DEFAULT 0,
+    consecutive_skipped INTEGER NOT NULL DEFAULT 0,
+    consumed_slots      INTEGER NOT NULL DEFAULT 0,
+    schedule_errors     INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX job_state_due ON job_state (next_due_ms, position) WHERE next_due_ms IS NOT NULL;
+CREATE INDEX job_state_flagged ON job_state (position) WHERE flag IS NOT NULL;
+
+-- The ledger: one row per requested run.
+-- queued  : requested and committed, not launched. A crash leaves it queued; it resumes under the same id.
+-- active  : committed before its launch left. A crash leaves it active; the launcher's inventory decides.
+-- ok, error, skipped : terminal; nothing changes them but late_outcome and forget_ms.
+CREATE TABLE runs (
+    arrival      INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id       TEXT NOT NULL UNIQUE,
+    run_key      TEXT NOT NULL UNIQUE,
+    job_id       TEXT NOT NULL,
+    job_position INTEGER NOT NULL,
+    job_name     TEXT NOT NULL,
+    kind         TEXT NOT NULL CHECK (kind IN ('scheduled', 'manual', 'event')),
+    mode         TEXT CHECK (mode IN ('force', 'due', 'if-enabled')),
+    requester    TEXT,
+    slot_ms      INTEGER NOT NULL,
+    requested_ms INTEGER NOT NULL,
+    state        TEXT NOT NULL CHECK (state IN ('queued', 'active', 'ok', 'error', 'skipped')),
+    reason       TEXT,
+    message      TEXT,
+    activated_ms INTEGER,
+    instance     TEXT,
+    epoch        INTEGER,
+    boot_id      TEXT,
+    started_ms   INTEGER,
+    ended_ms     INTEGER,
+    outcome      BLOB,
+    late_outcome TEXT,
+    cancel_by    TEXT,
+    cancel_why   TEXT,
+    cancel_ms    INTEGER,
+    forget_ms    INTEGER,
+    CHECK ((state IN ('ok', 'error', 'skipped')) = (ended_ms IS NOT NULL)),
+    CHECK (state != 'queued' OR activated_ms IS NULL),
+    CHECK (state != 'active' OR activated_ms IS NOT NULL),
+    CHECK ((activated_ms IS NULL) = (instance IS NULL) AND (instance IS NULL) = (epoch IS NULL)),
+    CHECK ((kind = 'manual') = (mode IS NOT NULL)),
+    CHECK ((cancel_ms IS NULL) = (cancel_by IS NULL)),
+    CHECK (state NOT IN ('error', 'skipped') OR reason IS NOT NULL)
+) STRICT;
+CREATE UNIQUE INDEX runs_one_live ON runs (job_id) WHERE state IN ('queued', 'active');
+CREATE INDEX runs_queue ON runs (slot_ms, requested_ms, job_position) WHERE state = 'queued';
+CREATE INDEX runs_active ON runs (arrival) WHERE state = 'active';
+CREATE INDEX runs_history ON runs (job_id, arrival);
+CREATE INDEX runs_ended ON runs (ended_ms) WHERE ended_ms IS NOT NULL AND forget_ms IS NULL;
+CREATE INDEX runs_forgotten ON runs (arrival) WHERE forget_ms IS NOT NULL;
+
+-- First answers of requests that carried a requestId.
+CREATE TABLE requests (
+    request_id TEXT PRIMARY KEY,
+    method     TEXT NOT NULL,
+    answer     TEXT NOT NULL,
+    at_ms      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requests_age ON requests (at_ms);
+
+-- Who changed what.
+CREATE TABLE changes (
+    change   INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms    INTEGER NOT NULL,
+    job_id   TEXT,
+    action   TEXT NOT NULL,
+    uid      INTEGER,
+    pid      INTEGER,
+    caller   TEXT,
+    detail   TEXT
+) STRICT;
+CREATE INDEX changes_by_job ON changes (job_id, change);
+
+-- Notices to operators: written with the fact, sent afterwards.
+CREATE TABLE notices (
+    notice_id  TEXT PRIMARY KEY,
+    kind       TEXT NOT NULL,
+    runs       TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    sent_ms    INTEGER
+) STRICT;
+CREATE INDEX notices_unsent ON notices (created_ms) WHERE sent_ms IS NULL;
