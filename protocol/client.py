@@ -107,7 +107,7 @@ class ControlClient:
             if response is None:
                 patience_ms = REPEAT_MS
                 self._send(data, deadline - self._clock.mono_ms())
-            elif response.ok and response.payload is not None:
+            elif response.ok and isinstance(response.payload, msgspec.Raw):
                 return bytes(response.payload)
             else:
                 refusal = _error(response.error)

@@ -34,7 +34,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str | int | None
     ok: bool
     type: str = "res"
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     error: ErrorBody | None = None
 
 

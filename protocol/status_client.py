@@ -178,7 +178,7 @@ class StatusClient:
     def _read_answers(self) -> None:
         for frames in sockets.drain(self._query, 100):
             response = _decode_response(frames[-1])
-            if response is None or response.id != self._request_id or response.payload is None:
+            if response is None or response.id != self._request_id or not isinstance(response.payload, msgspec.Raw):
                 continue
             view = msgspec.json.decode(response.payload, type=StatusSnapshot)
             self._request_id = None

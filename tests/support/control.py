@@ -7,11 +7,19 @@ from typing import Self, TypeVar
 import msgspec
 import zmq
 
-from cronward.protocol.control import Response
 from cronward.protocol.errors import ErrorBody
 
 T = TypeVar("T")
 TIMEOUT_S = 10.0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A response as it comes from the wire."""
+
+    id: str | int | None
+    ok: bool
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    error: ErrorBody | None = None
 
 
 class Rejected(Exception):
@@ -78,16 +86,15 @@ class ControlClient:
         """Sends anything at all."""
         self._socket.send(data)
 
-    def receive(self, timeout_s: float = TIMEOUT_S) -> Response:
+    def receive(self, timeout_s: float = TIMEOUT_S) -> Answer:
         """The next answer. Raises TimeoutError."""
         if not self._socket.poll(int(timeout_s * 1000)):
             raise TimeoutError(f"no answer on {self._path} within {timeout_s:g} s")
-        return msgspec.json.decode(self._socket.recv(), type=Response)
+        return msgspec.json.decode(self._socket.recv(), type=Answer)
 
 
-def _payload(answer: Response, kind: type[T]) -> T:
+def _payload(answer: Answer, kind: type[T]) -> T:
     if not answer.ok:
         assert answer.error is not None
         raise Rejected(answer.error)
-    assert answer.payload is not None
     return msgspec.json.decode(answer.payload, type=kind)

@@ -137,7 +137,7 @@ def belonging_to(root: Path) -> list[int]:
         try:
             environ = (entry / "environ").read_bytes()
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # gone, or not ours to look at
             continue
         if fields[0] in "ZX":
             continue
