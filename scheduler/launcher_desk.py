@@ -50,7 +50,7 @@ def _welcome(turn: Turn, address: Address, message: launch.Register) -> None:
     config = turn.world.settings.launcher_config()
     turn.effects.to_launcher.append(launch.Welcome(link.instance, link.epoch, config, active))
     turn.effects.service_changed = True
-    log.info("launcher.welcomed", "a launcher registered", epoch=link.epoch, pid=message.launcher.pid)
+    log.info("launcher.welcomed", "a launcher registered", epoch=link.epoch, launcher_pid=message.launcher.pid)
 
 
 def _apply_inventory(turn: Turn, message: launch.Inventory) -> None:

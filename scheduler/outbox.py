@@ -7,8 +7,24 @@ import zmq
 from cronward.protocol import log
 from cronward.scheduler.effects import Address
 
-QUEUE_MAX = 64
-"""Answers that wait for one peer, beyond what ZeroMQ holds for it."""
+QUEUE_MAX = 1024
+QUEUE_MAX_BYTES = 8 * 1024 * 1024
+"""Answers that wait for one peer, beyond what ZeroMQ holds for it: one of these makes it full."""
+
+
+class _Queue:
+    """What waits for one peer."""
+
+    def __init__(self) -> None:
+        self.messages: deque[list[bytes]] = deque()
+        self.bytes = 0
+
+    def append(self, frames: list[bytes]) -> None:
+        self.messages.append(frames)
+        self.bytes += len(frames[-1])
+
+    def popleft(self) -> None:
+        self.bytes -= len(self.messages.popleft()[-1])
 
 
 class Outbox:
@@ -17,7 +33,7 @@ class Outbox:
     def __init__(self, socket: zmq.Socket[bytes], name: str) -> None:
         self._socket = socket
         self._name = name
-        self._waiting: dict[bytes, deque[list[bytes]]] = {}
+        self._waiting: dict[bytes, _Queue] = {}
 
     @property
     def is_waiting(self) -> bool:
@@ -25,22 +41,24 @@ class Outbox:
 
     def is_full(self, address: Address) -> bool:
         """Whether the peer may not ask more before it has read."""
-        return len(self._waiting.get(address[0], ())) >= QUEUE_MAX
+        queue = self._waiting.get(address[0])
+        return queue is not None and (len(queue.messages) >= QUEUE_MAX or queue.bytes >= QUEUE_MAX_BYTES)
 
     def send(self, address: Address, body: bytes) -> None:
         frames = [*address, body]
         queue = self._waiting.get(address[0])
-        if queue is not None:
-            queue.append(frames)
-        elif not self._try(frames):
-            self._waiting[address[0]] = deque([frames])
+        if queue is None:
+            if self._try(frames):
+                return
+            queue = self._waiting[address[0]] = _Queue()
+        queue.append(frames)
 
     def flush(self) -> None:
         """Tries again what waits."""
         for peer, queue in list(self._waiting.items()):
-            while queue and self._try(queue[0]):
+            while queue.messages and self._try(queue.messages[0]):
                 queue.popleft()
-            if not queue:
+            if not queue.messages:
                 del self._waiting[peer]
 
     def _try(self, frames: list[bytes]) -> bool:

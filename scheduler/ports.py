@@ -15,7 +15,7 @@ from cronward.scheduler.effects import Address
 from cronward.scheduler.outbox import Outbox
 from cronward.scheduler.requests import Arrived
 
-ANSWER_HIGH_WATER_MARK = 32
+ANSWER_HIGH_WATER_MARK = 128
 TAKE_MAX = 128
 """Messages taken from one socket per turn."""
 
