@@ -1,0 +1,1 @@
+"""The launcher: starts executors, hands runs to them, adopts what an earlier launcher left, ends what hangs."""
