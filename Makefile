@@ -3,13 +3,17 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test soak lint lock clean bench-burst bench-lag bench-scale
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
 
 test: $(STAMP)
 	.venv/bin/pytest -n 2
+
+# The same crash tests, longer: fifty stops of each daemon, a launcher that is away for a minute.
+soak: $(STAMP)
+	CRONWARD_TEST_HANDOVERS=50 CRONWARD_TEST_ABSENCE_S=60 .venv/bin/pytest -n 2 tests/crash
 
 lint: $(STAMP)
 	.venv/bin/ruff check .

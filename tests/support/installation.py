@@ -1,5 +1,7 @@
 """An installation of Cronward as its clients see it, whoever started its processes."""
 
+import os
+import signal
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -32,6 +34,11 @@ class Installation:
     def processes(self) -> list[int]:
         """Pids of everything alive that belongs to it: daemons, executors, jobs and their descendants."""
         return belonging_to(self.root)
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to one of its processes."""
+        assert pid in self.processes()
+        os.kill(pid, signal.SIGKILL)
 
     def assert_nothing_left(self, deadline_s: float = 10) -> None:
         """Every process of it ends by itself within the deadline."""
