@@ -70,10 +70,15 @@ class Unit:
 
 
 class Service:
-    """One unit, started and stopped as often as wanted, below the scratch root instead of /."""
+    """One unit, started and stopped as often as wanted, below the scratch root instead of /.
 
-    def __init__(self, unit: Unit, root: Path, groups: Path) -> None:
+    `watchdog_s` stands for the unit's WatchdogSec, which is longer than a test wants to wait.
+    """
+
+    def __init__(self, unit: Unit, root: Path, groups: Path, watchdog_s: float) -> None:
+        assert unit.get("WatchdogSec") != ""
         self.unit = unit
+        self.watchdog_s = watchdog_s
         self.group = groups / unit.name
         self.main: subprocess.Popen[bytes] | None = None
         self.notifications: list[str] = []
@@ -172,7 +177,7 @@ class Service:
             "INVOCATION_ID": "0" * 32,
             "JOURNAL_STREAM": "8:1",
             "SYSTEMD_EXEC_PID": "1",
-            "WATCHDOG_USEC": str(int(float(self.unit.get("WatchdogSec")) * 1e6)),
+            "WATCHDOG_USEC": str(int(self.watchdog_s * 1e6)),
             # the pid itself is not known before the fork; without WATCHDOG_PID the variable holds for every process
         }
         environ |= dict(word.split("=", 1) for word in map(self._placed, self.unit.words("Environment")))
