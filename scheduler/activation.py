@@ -13,7 +13,7 @@ def activate(turn: Turn, committed_arrival: int) -> None:
     activated by one transaction, so each is seen queued before it is launched."""
     link = turn.world.link
     load = admission.Load(
-        ready=link.can_launch() and turn.world.mode is Mode.RUNNING,
+        ready=link.can_launch() and turn.world.mode is Mode.RUNNING and turn.world.storage_error is None,
         capacity=turn.world.settings.config.capacity.runs,
         active=turn.store.integer("count_active"),
         unanswered=len(link.unanswered),

@@ -8,7 +8,7 @@ import msgspec
 
 from cronward.protocol import failpoints, launch, log, run
 from cronward.protocol.errors import Code
-from cronward.scheduler import activation, due, executor_desk, launcher_desk, requests
+from cronward.scheduler import activation, due, executor_desk, launcher_desk, requests, service_commands
 from cronward.scheduler.backup import Backups
 from cronward.scheduler.effects import Address, Effects, Fact
 from cronward.scheduler.emission import Emission
@@ -153,12 +153,10 @@ class Actor:
         self._world.mode = Mode.STOPPING
 
     def reload(self) -> None:
-        """Installs the configuration file as it is now, and tells the launcher."""
-        if self._world.settings.reload():
-            effects = Effects()
-            effects.to_launcher.append(launch.Configure(self._world.settings.launcher_config()))
-            effects.service_changed = True
-            self._emission.send(effects)
+        """Installs the configuration file as it is now."""
+        turn = Turn(self._world, self._store)
+        service_commands.reload(turn)
+        self._emission.send(turn.effects)
 
     @property
     def unanswered(self) -> int:

@@ -17,25 +17,35 @@ def open_database(path: Path, *, read_only: bool = False) -> apsw.Connection:
     """The one connection, with the schema of this release and the file locked for this process.
 
     The caller holds `scheduler.lock`. Raises StartupError(DB_INIT_FAILED) with the phase: open, identity, newer,
-    check, schema, migration.
+    check, schema, migration. A file that is refused keeps every byte.
     """
     connection = _open(path, read_only=read_only)
     phase = "identity"
     try:
         version = _identify(connection, path)
+        if version == 0 and read_only:
+            raise _refused(path, "identity", "it is empty")
         if version and not _ended_well(connection):
             phase = "check"
             _quick_check(connection, path)
-        if not read_only and version < SCHEMA_VERSION:
+        if not read_only:
             phase = "migration" if version else "schema"
-            _build(connection, version)
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            if version < SCHEMA_VERSION:
+                _build(connection, version)
     except apsw.Error as error:
-        connection.close()
+        _close_untouched(connection)
         raise _failed(path, phase, error) from error
     except StartupError:
-        connection.close()
+        _close_untouched(connection)
         raise
     return connection
+
+
+def _close_untouched(connection: apsw.Connection) -> None:
+    """Closes without the checkpoint that would write a log of somebody else's into a file that was refused."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
 
 
 def close_database(connection: apsw.Connection) -> None:
@@ -63,7 +73,6 @@ def _open(path: Path, *, read_only: bool) -> apsw.Connection:
         connection.set_busy_timeout(0)
         if not read_only:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -72,7 +81,7 @@ def _open(path: Path, *, read_only: bool) -> apsw.Connection:
         connection.execute("PRAGMA wal_autocheckpoint = 2000").fetchall()
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except apsw.Error as error:
-        connection.close()
+        _close_untouched(connection)
         raise _failed(path, "open", error) from error
     return connection
 

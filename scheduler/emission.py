@@ -61,7 +61,7 @@ class Emission:
         for job_event in effects.job_events:
             self.publish("cron", job_event)
         for run_event in effects.run_events:
-            self.publish("cron", run_event)
+            self.publish("run", run_event)
         for notice in notices.send(self._world, self._store, effects.notices) if effects.notices else ():
             self.publish("notice", notice)
         if effects.service_changed:

@@ -43,12 +43,6 @@ def _get(turn: Turn, caller: Caller, params: control.JobRef) -> msgspec.Struct:
     return job_views.with_slots(job_views.job_view(job, live_run(turn.store, job.job_id)), turn.now_ms)
 
 
-def _reload(turn: Turn, caller: Caller, params: control.Params) -> msgspec.Struct:
-    turn.world.settings.reload()
-    turn.effects.service_changed = True
-    return service_commands.status(turn)
-
-
 METHODS: dict[str, Method] = {
     "cron.list": _typed(control.ListParams, lambda turn, caller, params: listing.jobs(turn, params)),
     "cron.get": _typed(control.JobRef, _get),
@@ -64,7 +58,7 @@ METHODS: dict[str, Method] = {
     "service.pause": _typed(control.Params, lambda turn, caller, params: service_commands.pause(turn, caller)),
     "service.resume": _typed(control.Params, lambda turn, caller, params: service_commands.resume(turn)),
     "service.drain": _typed(control.DrainParams, service_commands.drain),
-    "service.reload": _typed(control.Params, _reload),
+    "service.reload": _typed(control.Params, lambda turn, caller, params: service_commands.reload(turn)),
     "status.snapshot": _typed(control.Params, lambda turn, caller, params: service_commands.snapshot(turn)),
 }
 """Every method but service.backup, which is answered when it is finished."""

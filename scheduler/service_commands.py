@@ -2,6 +2,7 @@
 
 import os
 
+from cronward.protocol import launch
 from cronward.protocol.control import DrainParams
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CronStatus, DrainAnswer, LauncherView, NextSlot, ServiceStatus, StatusSnapshot
@@ -44,6 +45,14 @@ def drain(turn: Turn, caller: Caller, params: DrainParams) -> DrainAnswer:
         turn.effects.service_changed = True
     cancelled = cancellation.cancel_all(turn, str(caller), "drain") if params.kill else 0
     return DrainAnswer(turn.store.integer("count_active"), turn.store.integer("count_queued"), cancelled)
+
+
+def reload(turn: Turn) -> ServiceStatus:
+    """service.reload and SIGHUP: installs the configuration file as it is now, and tells the launcher."""
+    if turn.world.settings.reload():
+        turn.effects.to_launcher.append(launch.Configure(turn.world.settings.launcher_config()))
+    turn.effects.service_changed = True
+    return status(turn)
 
 
 def cron_status(turn: Turn) -> CronStatus:
