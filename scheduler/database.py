@@ -11,13 +11,15 @@ from cronward.scheduler import queries
 
 APPLICATION_ID = 0x43524E57
 SCHEMA_VERSION = 1
+RESTORING = ".restoring"
+"""Suffix of the copy that a restore prepares; it takes the database's place by being renamed."""
 
 
 def open_database(path: Path, *, read_only: bool = False) -> apsw.Connection:
     """The one connection, with the schema of this release and the file locked for this process.
 
-    The caller holds `scheduler.lock`. Raises StartupError(DB_INIT_FAILED) with the phase: open, identity, newer,
-    check, schema, migration. A file that is refused keeps every byte.
+    The caller holds `scheduler.lock`. Raises StartupError(DB_INIT_FAILED) with the phase: restore, open,
+    identity, newer, check, schema, migration. A file that is refused keeps every byte.
     """
     connection = _open(path, read_only=read_only)
     phase = "identity"
@@ -62,6 +64,8 @@ def integrity_problems(connection: apsw.Connection) -> list[str]:
 
 
 def _open(path: Path, *, read_only: bool) -> apsw.Connection:
+    if not path.exists() and Path(f"{path}{RESTORING}").exists():
+        raise _refused(path, "restore", "a restore was interrupted before its end; do it again")
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     try:
         if not read_only:

@@ -9,7 +9,7 @@ from cronward.protocol.clock import SystemClock
 from cronward.protocol.errors import Code, CronwardError
 from cronward.protocol.outcome import Reason
 from cronward.protocol.paths import Paths
-from cronward.scheduler.database import close_database, integrity_problems, open_database
+from cronward.scheduler.database import RESTORING, close_database, integrity_problems, open_database
 from cronward.scheduler.service import take_locks
 from cronward.scheduler.store import Store
 
@@ -20,7 +20,7 @@ def check(paths: Paths, file: str | None) -> int:
     """The full integrity check of the live database (nobody may be using it) or of a backup file."""
     if file is None:
         take_locks(paths)
-        connection = open_database(paths.database)
+        connection = open_database(_existing(str(paths.database)))
     else:
         connection = open_database(_existing(file), read_only=True)
     problems = integrity_problems(connection)
@@ -44,7 +44,7 @@ def restore(paths: Paths, file: str) -> int:
         raise CronwardError(Code.BACKUP_FAILED, f"{source} is damaged; nothing was changed")
     take_locks(paths)
     target = paths.database
-    prepared = target.with_name("cronward.db.restoring")
+    prepared = Path(f"{target}{RESTORING}")
     shutil.copyfile(source, prepared)
     prepared.chmod(0o600)
     _end_live_runs(prepared)

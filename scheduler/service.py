@@ -174,4 +174,4 @@ def load_settings(environ: Mapping[str, str], config: str | None) -> Settings:
     """Settings for a start. Raises ConfigError; a file that was named has to exist."""
     path = configs.config_path(environ, config)
     named = config is not None or "CRONWARD_CONFIG" in environ
-    return Settings(path, environ, configs.load(path, environ, must_exist=named))
+    return Settings(path, environ, configs.load(path, environ, must_exist=named), must_exist=named)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from cronward.protocol import config as configs
 from cronward.protocol import job as jobs
 from cronward.protocol import log
@@ -14,9 +16,12 @@ from cronward.protocol.rundir import Limits
 class Settings:
     """Holds the current snapshot. `error` says why the file as it is now could not be installed, or is None."""
 
-    def __init__(self, path: Path, environ: Mapping[str, str], config: configs.Config) -> None:
+    def __init__(
+        self, path: Path, environ: Mapping[str, str], config: configs.Config, *, must_exist: bool = False
+    ) -> None:
         self.path = path
         self._environ = environ
+        self._must_exist = must_exist
         self.snapshot = configs.Snapshot(1, config)
         self.error: str | None = None
 
@@ -27,7 +32,7 @@ class Settings:
     def reload(self) -> bool:
         """Reads the file again; True if a new snapshot was installed. What needs a restart is named and kept."""
         try:
-            new = configs.load(self.path, self._environ)
+            new = configs.load(self.path, self._environ, must_exist=self._must_exist)
         except ConfigError as error:
             self.error = error.message
             log.error("config.refused", "the configuration is bad; the last good one stays", reason=error.message)
@@ -37,6 +42,7 @@ class Settings:
         if kept:
             self.error = f"{', '.join(kept)} changed; this takes effect at the next start of the scheduler"
             log.warning("config.needs_restart", self.error, keys=kept)
+            new = msgspec.structs.replace(new, store_key=self.config.store_key, status=self.config.status)
         self.snapshot = configs.Snapshot(self.snapshot.version + 1, new)
         log.set_level(new.log_level)
         log.info("config.installed", "a new configuration is in force", version=self.snapshot.version)
