@@ -1,7 +1,5 @@
 """Reading what a run is to do."""
 
-import os
-
 import msgspec
 
 from cronward.executor.steps import SetupFailed
@@ -14,10 +12,8 @@ def read(directory: str, run: str) -> tuple[Intent, job.Command]:
     """The intent of `run` and its command. Raises SetupFailed for what is missing, damaged or another run's."""
     path = f"{directory}/{rundir.INTENT}"
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        with open(fd, "rb", buffering=0) as file:
-            data = file.read(rundir.SEALED_MAX_BYTES + 1)
-        intent = rundir.decode_intent(data or b"")
+        with open(path, "rb", buffering=0) as file:
+            intent = rundir.decode_intent(file.readall())
         if intent.run != run:
             raise Damaged(f"{rundir.INTENT} is of another run")
         return intent, job.decode(intent.job).payload

@@ -72,7 +72,8 @@ class Run:
         self._ladder_begun = False
         self._left = 0
         self._unended = False
-        self._started_wall_ms: int | None = None
+        self._begun = False
+        self._started_wall_ms = 0
         self._started_ms = 0
         self._ended_ms: int | None = None
 
@@ -93,6 +94,7 @@ class Run:
         try:
             self._intent, self._command = intent_file.read(self._directory, self.id)
             failpoints.hit("executor.before_start")
+            self._note_start()
             started = self._tools.launchpad.start(self._command, self.id, self._intent.path)
         except SetupFailed as failed:
             self._verdict = verdict.of_setup(failed)
@@ -111,6 +113,7 @@ class Run:
             self._enter_stopping(verdict.of_setup(failed), grace_ms=0)
         else:
             self.deadlines.clear(Event.SETUP_DUE)
+            self._note_start()
             self._enter_running()
 
     def _setup_due(self) -> None:
@@ -133,12 +136,16 @@ class Run:
 
     # RUNNING
 
-    def _enter_running(self) -> None:
-        self.phase = Phase.RUNNING
-        limits = self._intent.limits
+    def _note_start(self) -> None:
+        """Before the spawn, which returns only when the command is under way."""
         self._started_wall_ms = self._tools.clock.wall_ms()
         self._started_ms = self._tools.clock.mono_ms()
+
+    def _enter_running(self) -> None:
+        self.phase = Phase.RUNNING
+        self._begun = True
         failpoints.hit("executor.during_task")
+        limits = self._intent.limits
         self._task.last_output_ms = self._started_ms
         self._arm(Event.TIMEOUT_DUE, limits.timeout_ms)
         self._arm(Event.SILENCE_DUE, limits.no_output_ms)
@@ -272,18 +279,17 @@ class Run:
         how = self._verdict or verdict.of_exit(leader)
         now_ms = self._tools.clock.mono_ms()
         ended_ms = self._ended_ms or now_ms
-        begun = self._started_wall_ms is not None
         stdout, stderr = task.streams if task else (Stream(), Stream())
         return Outcome(
             run=self.id,
             status=how.status,
             reason=how.reason,
             message=how.message,
-            started_ms=self._started_wall_ms,
+            started_ms=self._started_wall_ms if self._begun else None,
             ended_ms=self._tools.clock.wall_ms() - (now_ms - ended_ms),
-            duration_ms=ended_ms - self._started_ms if begun else 0,
-            exit_code=leader.code if begun else how.exit_code,
-            signal=leader.signal if begun else None,
+            duration_ms=ended_ms - self._started_ms if self._begun else 0,
+            exit_code=leader.code if self._begun else how.exit_code,
+            signal=leader.signal if self._begun else None,
             stdout=stdout,
             stderr=stderr,
             left=self._left,

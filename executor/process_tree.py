@@ -7,10 +7,13 @@ also the id of its group and session, cannot be given to a stranger.
 
 import ctypes
 import os
+import resource
 import signal
 from collections.abc import Iterable
 
 import msgspec
+
+from cronward.executor import small_file
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -115,7 +118,9 @@ class ProcessTree:
         if reaped == 0:
             return False
         self._cpu_s += usage.ru_utime + usage.ru_stime
-        self.max_rss_kib = max(self.max_rss_kib, usage.ru_maxrss)
+        # A child that was started without copying us counts our own size as its peak: then its own is not known.
+        if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+            self.max_rss_kib = max(self.max_rss_kib, usage.ru_maxrss)
         return True
 
 
@@ -155,8 +160,7 @@ def _read_children(pid: int, thread: int) -> list[int]:
 def _state_and_parent(pid: int) -> tuple[str, int]:
     """State letter and parent of `pid` (proc_pid_stat(5)); ("", 0) when there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            stat = file.readall()
+        stat = small_file.read(f"/proc/{pid}/stat", 4096)
     except OSError:
         return "", 0
     fields = stat[stat.rindex(b")") + 2 :].split(None, 2)

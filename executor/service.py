@@ -8,6 +8,7 @@ from collections import deque
 
 import msgspec
 
+from cronward.executor import small_file
 from cronward.executor.command import Launchpad
 from cronward.executor.lifecycle import Released, Run, Tools
 from cronward.executor.loop import Loop
@@ -167,5 +168,4 @@ class Service:
 
 
 def _rss_kib() -> int:
-    with open("/proc/self/statm", "rb", buffering=0) as file:
-        return int(file.readall().split()[1]) * _PAGE_KIB
+    return int(small_file.read("/proc/self/statm", 256).split()[1]) * _PAGE_KIB

@@ -1,6 +1,7 @@
 """A real executor between a launcher and a scheduler that the test plays."""
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -32,11 +33,11 @@ T = TypeVar("T")
 
 
 def wait_for(what: str, look: Callable[[], T | None], deadline_s: float = DEADLINE_S) -> T:
-    """The first result of `look` that is not None or False. Fails, saying `what`, after the deadline."""
+    """The first true result of `look`. Fails, saying `what`, after the deadline."""
     end = time.monotonic() + deadline_s
     while True:
         found = look()
-        if found is not None and found is not False:
+        if found:
             return found
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline_s} s: {what}")
@@ -73,7 +74,13 @@ class Scheduler:
 
     def send(self, message: run.ToExecutor) -> None:
         """To the peer that last spoke of the message's run."""
-        self.socket.send_multipart([self._peers[message.run], run.encode(message)])
+        self.send_raw(message.run, run.encode(message))
+
+    def send_to_peer_of(self, run_id: str, message: run.ToExecutor) -> None:
+        self.send_raw(run_id, run.encode(message))
+
+    def send_raw(self, run_id: str, data: bytes) -> None:
+        self.socket.send_multipart([self._peers[run_id], data])
 
     def serve(self, timeout_ms: int = 0) -> None:
         """Takes and answers what comes within the time."""
@@ -234,8 +241,6 @@ class Rig:
 
     def hand_over(self, executor: Executor, run_id: str, with_lock: bool = True) -> None:
         """Locks the run and sends it, as a launcher does: no copy of the descriptor stays here."""
-        import fcntl
-
         packet = pair.encode(pair.HandOver(run_id, str(self.directory(run_id)), "secret-of-" + run_id))
         if not with_lock:
             executor.pair.send(packet)
@@ -257,6 +262,13 @@ class Rig:
         """Hands a command over; `fields` are those of job.Command. Returns the run's id."""
         payload = msgspec.structs.replace(job.Command(list(argv)), **fields)
         run_id = self.publish(payload, executor, limits, leave_children, path)
+        self.hand_over(executor, run_id)
+        return run_id
+
+    def publish_for(self, executor: Executor, uid: int, *argv: str, limits: Limits = NO_LIMITS) -> str:
+        """As `begin`, for an executor that runs as `uid` and must be able to write to the directory."""
+        run_id = self.publish(job.Command(list(argv)), executor, limits)
+        os.chown(self.directory(run_id), uid, uid)
         self.hand_over(executor, run_id)
         return run_id
 
@@ -294,8 +306,6 @@ class Rig:
         return (self.directory(run_id) / rundir.STDOUT).read_bytes()
 
     def is_locked(self, run_id: str) -> bool:
-        import fcntl
-
         fd = os.open(self.directory(run_id) / rundir.LOCK, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
