@@ -66,17 +66,18 @@ class Actor:
         with self._transaction(turn):
             committed_arrival = self._store.integer("last_arrival")
             self._apply(turn, batch)
+            self._timers.run(turn, self._retention, self._ports)  # may close the epoch, before anything is activated
             if self._world.link.is_settled(turn.mono_ms):
                 self._world.caught_up = True
             activation.activate(turn, committed_arrival)
             more_due = due.may_decide(self._world) and due.decide_due(turn)
-            self._timers.run(turn, self._retention, self._ports)
             self._more = more_due or Fact.REQUEST in turn.effects.facts
         return turn.effects
 
     @contextmanager
     def _transaction(self, turn: Turn) -> Iterator[None]:
         """Commits what happens inside, with the failpoints of the facts that it contains; undoes all if it raises."""
+        memory = self._world.mode, self._world.paused_by
         self._store.begin()
         try:
             yield
@@ -84,6 +85,7 @@ class Actor:
             self._store.commit()
         except BaseException:
             self._store.rollback()
+            self._world.mode, self._world.paused_by = memory
             raise
         _pass_failpoints(turn.effects.facts, _AFTER)
 

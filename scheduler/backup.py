@@ -51,11 +51,11 @@ class Backups:
         if self._running is not None:
             raise CronwardError(Code.BACKUP_FAILED, f"a backup to {self._running.path} is running")
         path = Path(path_text)
-        if not path.is_absolute():
+        if not path.is_absolute() or "\0" in path_text:
             raise InvalidRequest("path", f"must be absolute (got {path_text!r})")
-        if path.exists():
-            raise InvalidRequest("path", f"{path} exists; a backup never overwrites")
         try:
+            if path.exists():
+                raise InvalidRequest("path", f"{path} exists; a backup never overwrites")
             os.close(os.open(f"{path}.part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
             self._running = _Running(path, self._source, turn.mono_ms)
         except (OSError, apsw.Error) as error:

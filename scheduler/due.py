@@ -40,12 +40,14 @@ def decide_due(turn: Turn) -> bool:
     """Handles a batch of due jobs, each in a savepoint. True if there may be more."""
     due = job_rows(turn.store.rows("due_jobs", now_ms=turn.now_ms, limit=BATCH))
     for job in due:
+        mark = turn.effects.mark()
         try:
             with turn.store.savepoint():
                 _request(turn, job)
         except (StorageFull, StorageFailed):
             raise
         except Exception as error:
+            turn.effects.return_to(mark)
             log.error("job.due_failed", "a due job could not be handled; it is flagged", exc_info=True, job=job.job_id)
             turn.store.run("flag_job", position=job.position, flag=f"internal error: {error}")
     return len(due) == BATCH
@@ -60,14 +62,19 @@ def _request(turn: Turn, job: JobRow) -> None:
     except msgspec.DecodeError as error:
         flag(turn, job, f"the stored definition cannot be read: {error}")
         return
+    advance(turn, job, definition)
+    run_id = ids.slot_run_id(turn.world.settings.config.store_key, job.job_id, slot_ms)
+    if not ledger.request(turn, job, ledger.Request(run_id, "scheduled", slot_ms)):
+        _consume(turn, job, definition, run_id, slot_ms)
+
+
+def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
+    """Writes the deadline after the one that is being consumed, or the flag."""
     planned = plan(job, definition, turn.now_ms)
     if planned.flag is None:
         turn.store.run("set_deadline", position=job.position, next_due_ms=planned.next_due_ms)
     else:
         flag(turn, job, planned.flag)
-    run_id = ids.slot_run_id(turn.world.settings.config.store_key, job.job_id, slot_ms)
-    if not ledger.request(turn, job, ledger.Request(run_id, "scheduled", slot_ms)):
-        _consume(turn, job, definition, run_id, slot_ms)
 
 
 def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, slot_ms: int) -> None:

@@ -192,7 +192,10 @@ def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int
     if not definition.enabled:
         return None
     grace_ms = PAST_GRACE_MS + 1 if isinstance(definition.schedule, jobs.At) else 0
-    return planner.next_slot_ms(definition.schedule, job_id=job_id, after_ms=turn.now_ms - grace_ms)
+    try:
+        return planner.next_slot_ms(definition.schedule, job_id=job_id, after_ms=turn.now_ms - grace_ms)
+    except planner.Unplannable as error:
+        raise InvalidRequest("schedule", f"cannot be computed: {error}") from None
 
 
 def _definition(job: JobRow) -> jobs.Definition:

@@ -44,7 +44,9 @@ def request_skipped(turn: Turn, job: JobRow, wanted: Request, reason: Reason, me
     """A slot that cannot become a run, kept as a skipped one."""
     columns = _columns(turn, job, wanted)
     if turn.store.row("insert_skipped_run", reason=reason, message=message, **columns) is not None:
-        aftermath.apply(turn, job, aftermath.Finished(wanted.kind, Status.SKIPPED, reason, message, turn.now_ms, 0))
+        current = find_job(turn.store, job.job_id) or job
+        ended = aftermath.Finished(wanted.kind, Status.SKIPPED, reason, message, turn.now_ms, 0)
+        aftermath.apply(turn, current, ended)
         _tell(turn, wanted.run_id)
 
 

@@ -97,14 +97,6 @@ def refuse(turn: Turn, arrived: Arrived, code: Code, message: str) -> None:
     _answer(turn, arrived, control.Response(id=request_id, ok=False, error=ErrorBody(str(code), message)))
 
 
-def is_read(arrived: Arrived) -> bool:
-    """Whether the request only reads: such a one can still be answered while nothing can be written."""
-    try:
-        return control.decode_request(arrived.body).method in control.READ_METHODS
-    except msgspec.DecodeError:
-        return False
-
-
 def _check_permission(socket: str, method: str) -> None:
     if method not in control.READ_METHODS and method not in control.WRITE_METHODS:
         raise CronwardError(Code.UNKNOWN_METHOD, f"there is no method {method!r}")
@@ -119,12 +111,12 @@ def _apply(turn: Turn, arrived: Arrived, request: control.Request, backups: back
         raw = msgspec.json.decode(request.params or b"{}", type=dict[str, object])
     except msgspec.ValidationError:
         raise InvalidRequest("params", "must be an object") from None
+    if turn.world.mode is Mode.STOPPING and request.method in control.WRITE_METHODS:
+        raise CronwardError(Code.STOPPING, "the scheduler is stopping; ask the next one")
     if request.method == "service.backup":
         params = convert(raw, control.BackupParams)
         backups.begin(turn, params.path, lambda response: Reply(arrived.socket, arrived.address, response), request.id)
         return None
-    if turn.world.mode is Mode.STOPPING and request.method in control.WRITE_METHODS:
-        raise CronwardError(Code.STOPPING, "the scheduler is stopping; ask the next one")
     token = raw.get("requestId") if request.method in control.WRITE_METHODS else None
     mark = turn.effects.mark()
     try:

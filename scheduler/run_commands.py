@@ -36,8 +36,7 @@ def run(turn: Turn, caller: Caller, params: RunParams) -> RunAnswer:
     slot_ms = turn.now_ms
     if params.mode == "due" and job.next_due_ms is not None:
         slot_ms = job.next_due_ms
-        planned = due.plan(job, definition, turn.now_ms)
-        turn.store.run("set_deadline", position=job.position, next_due_ms=planned.next_due_ms)
+        due.advance(turn, job, definition)
     ledger.request(turn, job, ledger.Request(run_id, "manual", slot_ms, params.mode, str(caller)))
     return RunAnswer(ok=True, process_instance_id=instance, enqueued=True, run_id=run_id)
 
