@@ -27,7 +27,7 @@ def list_jobs(session: Session, include_disabled: bool, agent: str | None) -> in
       cronward list
       cronward list --all --json | jq -r '.jobs[].name'
     """
-    jobs = [job for job in _all_jobs(session, include_disabled=include_disabled) if agent in (None, job.agent_id)]
+    jobs = [job for job in all_jobs(session, include_disabled=include_disabled) if agent in (None, job.agent_id)]
     if session.as_json:
         print_json({"jobs": jobs, "total": len(jobs)})
     elif jobs:
@@ -39,7 +39,7 @@ def list_jobs(session: Session, include_disabled: bool, agent: str | None) -> in
     return 0
 
 
-def _all_jobs(session: Session, *, include_disabled: bool) -> list[JobView]:
+def all_jobs(session: Session, *, include_disabled: bool) -> list[JobView]:
     """Every page, by name, since running changes no name: only an added or removed job moves a page, and then the
     listing begins again."""
     jobs: dict[str, JobView] = {}

@@ -18,7 +18,7 @@ _A_WHILE_MS = 60_000
 
 
 class JobChange(msgspec.Struct, frozen=True, rename="camel"):
-    """What a `cron` event says: the job was added, updated or removed; a removed one has no view."""
+    """What an event says of a job: added, updated or removed; a removed one has no view."""
 
     action: str
     job_id: str
@@ -74,17 +74,27 @@ def _text(update: Update, now_ms: int) -> str | None:
             return f"{paint('now', 'bold')}: {_service_text(view.service)}"
         case Silence():
             return paint("the scheduler is silent", "yellow")
-        case Event(event="run"):
-            return run_line(decode_result(update.payload, RunView), now_ms)
-        case Event(event="cron"):
-            change = decode_result(update.payload, JobChange)
-            return f"job {safe(change.job.name if change.job else change.job_id)} {safe(change.action)}"
+        case Event(event="run" | "cron"):
+            run = run_of(update)
+            return _job_line(update) if run is None else run_line(run, now_ms)
         case Event(event="notice"):
-            return f"{paint('notice', 'yellow')}: {safe(decode_result(update.payload, NoticeView).text)}"
+            return f"{paint('notice', 'yellow')}: {safe(decode_result(bytes(update.payload), NoticeView).text)}"
         case Event(event="service"):
-            return _service_text(decode_result(update.payload, ServiceStatus))
+            return _service_text(decode_result(bytes(update.payload), ServiceStatus))
         case Event():
             return None
+
+
+def run_of(event: Event) -> RunView | None:
+    """The run that an event speaks of; None if it is about a job, or about neither."""
+    if event.event not in ("run", "cron") or "runId" not in decode_result(bytes(event.payload), dict[str, object]):
+        return None
+    return decode_result(bytes(event.payload), RunView)
+
+
+def _job_line(event: Event) -> str:
+    change = decode_result(bytes(event.payload), JobChange)
+    return f"job {safe(change.job.name if change.job else change.job_id)} {safe(change.action)}"
 
 
 def _service_text(service: ServiceStatus) -> str:
