@@ -47,7 +47,10 @@ class Effects:
 
     def __init__(self) -> None:
         self.to_executors: list[tuple[Address, run.ToExecutor]] = []
+        self.launcher_answers: list[tuple[Address, launch.ToLauncher]] = []
+        """To whoever sent a message on `launch`, which need not be the launcher of the current epoch."""
         self.to_launcher: list[launch.ToLauncher] = []
+        """Orders for the launcher of the current epoch."""
         self.replies: list[Reply] = []
         self.run_events: list[RunView] = []
         self.job_events: list[JobEvent] = []
@@ -59,6 +62,7 @@ class Effects:
     def _lists(self) -> tuple[list[object], ...]:
         lists = (
             self.to_executors,
+            self.launcher_answers,
             self.to_launcher,
             self.replies,
             self.run_events,

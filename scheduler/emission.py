@@ -23,6 +23,8 @@ class Emission:
         """Everything, in the order of Effects."""
         for address, message in effects.to_executors:
             self._to_executor(address, message)
+        for address, answer in effects.launcher_answers:
+            self._answer_launcher(address, answer)
         for order in effects.to_launcher:
             self._to_launcher(order)
         for reply in effects.replies:
@@ -35,6 +37,12 @@ class Emission:
             self._ports.run.send_multipart([*address, run.encode(message)], zmq.DONTWAIT)
         except zmq.ZMQError as error:  # it repeats what it wants answered, from its new address
             log.debug("executor.unreachable", f"an answer could not be sent: {error}", run=message.run)
+
+    def _answer_launcher(self, address: Address, message: launch.ToLauncher) -> None:
+        try:
+            self._ports.launch.send_multipart([*address, launch.encode(message)], zmq.DONTWAIT)
+        except zmq.ZMQError as error:  # it repeats what it wants answered, from its new address
+            log.debug("launcher.unreachable", f"an answer could not be sent: {error}")
 
     def _to_launcher(self, message: launch.ToLauncher) -> None:
         link = self._world.link

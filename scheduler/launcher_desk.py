@@ -20,26 +20,33 @@ _REFUSALS: dict[RefuseReason, tuple[Event, Reason]] = {
 
 
 def handle(turn: Turn, address: Address, message: launch.FromLauncher) -> None:
-    """One message of the launcher."""
+    """One message of a launcher. It is answered at the address that it came from; orders go to the launcher of the
+    current epoch, wherever that was heard last."""
     link = turn.world.link
     step = link.step(message)
+    if step in (Step.APPLY, Step.CONFIRM, Step.BEAT):
+        link.address = address
     if address == link.address:
         link.heard_mono_ms = turn.mono_ms
     match step, message:
         case Step.WELCOME, launch.Register():
             _welcome(turn, address, message)
         case Step.APPLY, launch.Inventory():
-            _apply_inventory(turn, message)
+            _apply_inventory(turn, address, message)
         case Step.RECORD, _:
-            _record(turn, message)
+            _record(turn, address, message)
         case Step.BEAT, launch.Heartbeat():
-            _beat(turn, message)
+            _beat(turn, address, message)
         case Step.CONFIRM, _:
-            turn.effects.to_launcher.append(launch.Reconciled(link.instance, link.epoch))
+            _answer(turn, address, launch.Reconciled(link.instance, link.epoch))
         case Step.FAREWELL, launch.Leaving():
             _farewell(turn, address, message)
         case _:
             _send_away(turn, address)
+
+
+def _answer(turn: Turn, address: Address, message: launch.ToLauncher) -> None:
+    turn.effects.launcher_answers.append((address, message))
 
 
 def _welcome(turn: Turn, address: Address, message: launch.Register) -> None:
@@ -48,12 +55,12 @@ def _welcome(turn: Turn, address: Address, message: launch.Register) -> None:
     link.open_epoch(message.launcher, address, active, turn.now_ms)
     link.heard_mono_ms = turn.mono_ms
     config = turn.world.settings.launcher_config()
-    turn.effects.to_launcher.append(launch.Welcome(link.instance, link.epoch, config, active))
+    _answer(turn, address, launch.Welcome(link.instance, link.epoch, config, active))
     turn.effects.service_changed = True
     log.info("launcher.welcomed", "a launcher registered", epoch=link.epoch, launcher_pid=message.launcher.pid)
 
 
-def _apply_inventory(turn: Turn, message: launch.Inventory) -> None:
+def _apply_inventory(turn: Turn, address: Address, message: launch.Inventory) -> None:
     link = turn.world.link
     rows = {row.run_id: row for row in active_runs(turn.store)}
     for run_id in list(link.undecided):
@@ -66,7 +73,7 @@ def _apply_inventory(turn: Turn, message: launch.Inventory) -> None:
         elif found in (RunState.HELD, RunState.WAITING):
             link.vouch(run_id)
     link.apply_inventory(turn.mono_ms)
-    turn.effects.to_launcher.append(launch.Reconciled(link.instance, link.epoch))
+    _answer(turn, address, launch.Reconciled(link.instance, link.epoch))
     turn.effects.service_changed = True
     log.info("launcher.reconciled", "the launcher's inventory was applied", epoch=link.epoch, runs=len(message.runs))
 
@@ -82,7 +89,7 @@ def _absent(turn: Turn, row: ActiveRow) -> None:
         ledger.settle(turn, row.run_id, ledger.Result(Event.NEVER_START, Reason.LAUNCH_LOST, message))
 
 
-def _record(turn: Turn, message: launch.FromLauncher) -> None:
+def _record(turn: Turn, address: Address, message: launch.FromLauncher) -> None:
     link = turn.world.link
     match message:
         case launch.Accepted():
@@ -96,7 +103,7 @@ def _record(turn: Turn, message: launch.FromLauncher) -> None:
         case launch.Exited():
             link.answered(message.run)
             _exited(turn, message)
-            turn.effects.to_launcher.append(launch.Ack(message.run))
+            _answer(turn, address, launch.Ack(message.run))
         case launch.Forgotten():
             for run_id in message.runs:
                 turn.store.run("delete_forgotten", run_id=run_id)
@@ -112,7 +119,7 @@ def _exited(turn: Turn, message: launch.Exited) -> None:
     ledger.settle(turn, message.run, ledger.Result(Event.VANISH, Reason.INTERRUPTED, text))
 
 
-def _beat(turn: Turn, message: launch.Heartbeat) -> None:
+def _beat(turn: Turn, address: Address, message: launch.Heartbeat) -> None:
     link = turn.world.link
     before = link.heartbeat
     if before is None or (before.cannot_start, before.gateway) != (message.cannot_start, message.gateway):
@@ -120,7 +127,7 @@ def _beat(turn: Turn, message: launch.Heartbeat) -> None:
         if message.cannot_start:
             log.error("launcher.cannot_start", "the launcher cannot start runs; they wait", why=message.cannot_start)
     link.heartbeat = message
-    turn.effects.to_launcher.append(launch.Beat(link.instance, link.epoch))
+    _answer(turn, address, launch.Beat(link.instance, link.epoch))
 
 
 def _farewell(turn: Turn, address: Address, message: launch.Leaving) -> None:
@@ -130,15 +137,14 @@ def _farewell(turn: Turn, address: Address, message: launch.Leaving) -> None:
         link.state = LinkState.LEAVING
         turn.effects.service_changed = True
         log.info("launcher.left", "the launcher handed over; runs go on", epoch=link.epoch)
-    link.address = address
-    turn.effects.to_launcher.append(launch.Left(message.instance, message.epoch))
+    _answer(turn, address, launch.Left(message.instance, message.epoch))
 
 
 def _send_away(turn: Turn, address: Address) -> None:
+    """Asks for a registration, unless the sender has one: then its message crossed a Welcome and is of the past."""
     link = turn.world.link
-    if link.state in (LinkState.ABSENT, LinkState.LEAVING):
-        link.address = address
-        turn.effects.to_launcher.append(launch.RegisterAgain())
+    if address != link.address or link.state in (LinkState.ABSENT, LinkState.LEAVING):
+        _answer(turn, address, launch.RegisterAgain())
 
 
 def close_epoch(turn: Turn, why: str) -> None:
