@@ -5,10 +5,11 @@ commit of the last outcome, as the ledger has it. `bare` loops run before and af
 """
 
 import argparse
+import contextlib
 
 from cronward.protocol.views import JobView, RunView
 from tests.bench.bare import Bare, measure
-from tests.bench.figures import finish, say
+from tests.bench.figures import BASE, finish, say
 from tests.bench.fsyncs import FsyncCounter, Fsyncs
 from tests.support.installation import at
 from tests.support.instance import Instance
@@ -19,28 +20,27 @@ LEAD_MS = 1500
 SETTLE_MS = 1000
 
 
-def burst(runs: int) -> tuple[float, Fsyncs]:
+def burst(runs: int, instance: Instance) -> tuple[float, Fsyncs]:
     """Runs per second, and the fsyncs that they cost."""
-    with Instance({"CRONWARD_CAPACITY_RUNS": "8", "CRONWARD_LOG_LEVEL": "warning"}) as instance:
-        counter = FsyncCounter(instance.root)
-        instance.environ |= counter.environ
-        instance.start()
-        # At a pace of 1,000 a second all are added well before they are due.
-        due_ms = now_ms() + LEAD_MS + SETTLE_MS + runs
-        job = instance.job(list(program()), at(due_ms))
-        for _ in instance.client().call_many("cron.add", JobView, [job] * runs, window=200):
-            pass
-        if now_ms() > due_ms - SETTLE_MS:
-            raise SystemExit(f"adding {runs} jobs took too long for a burst of them")
-        wait_until(lambda: now_ms() >= due_ms - 50, "the burst is about to begin", deadline_s=60)
-        before = counter.read()
-        wait_until(lambda: now_ms() >= due_ms, "the burst begins")
-        # Seldom asked, so that asking does not count.
-        wait_until(lambda: finished(instance, runs), f"{runs} runs are over", deadline_s=120, poll_s=0.25)
-        fsyncs = counter.read().since(before)
-        found = instance.runs()
-        check(found, runs)
-        return runs / ((max(run.ts for run in found) - due_ms) / 1000), fsyncs
+    counter = FsyncCounter(instance.root)
+    instance.environ |= counter.environ
+    instance.start()
+    # At a pace of 1,000 a second all are added well before they are due.
+    due_ms = now_ms() + LEAD_MS + SETTLE_MS + runs
+    job = instance.job(list(program()), at(due_ms))
+    for _ in instance.client().call_many("cron.add", JobView, [job] * runs, window=200):
+        pass
+    if now_ms() > due_ms - SETTLE_MS:
+        raise SystemExit(f"adding {runs} jobs took too long for a burst of them")
+    wait_until(lambda: now_ms() >= due_ms - 50, "the burst is about to begin", deadline_s=60)
+    before = counter.read()
+    wait_until(lambda: now_ms() >= due_ms, "the burst begins")
+    # Seldom asked, so that asking does not count.
+    wait_until(lambda: finished(instance, runs), f"{runs} runs are over", deadline_s=120, poll_s=0.25)
+    fsyncs = counter.read().since(before)
+    found = instance.runs()
+    check(found, runs)
+    return runs / ((max(run.ts for run in found) - due_ms) / 1000), fsyncs
 
 
 def finished(instance: Instance, runs: int) -> bool:
@@ -63,12 +63,12 @@ def report(runs: int, per_s: float, bare: Bare, fsyncs: Fsyncs) -> None:
     )
 
 
-def side_by_side(runs: int) -> tuple[float, Bare, Fsyncs]:
+def side_by_side(runs: int, instance: Instance) -> tuple[float, Bare, Fsyncs]:
     """The burst between two measurements of the bare loops, of which the mean counts."""
-    with Instance() as scratch:
-        before = measure(runs, scratch.root)
-        per_s, fsyncs = burst(runs)
-        after = measure(runs, scratch.root)
+    before = measure(runs, instance.root)
+    per_s, fsyncs = burst(runs, instance)
+    instance.stop()
+    after = measure(runs, instance.root)
     bare = Bare(*((one + other) / 2 for one, other in zip(before, after, strict=True)))
     report(runs, per_s, bare, fsyncs)
     return per_s, bare, fsyncs
@@ -77,8 +77,11 @@ def side_by_side(runs: int) -> tuple[float, Bare, Fsyncs]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.burst", description=__doc__)
     parser.add_argument("--runs", type=int, nargs="+", default=[300, 3000], help="sizes; the JSON line is of the last")
-    for runs in parser.parse_args().runs:
-        per_s, bare, fsyncs = side_by_side(runs)
+    with contextlib.ExitStack() as installations:
+        for runs in parser.parse_args().runs:
+            settings = {"CRONWARD_CAPACITY_RUNS": "8", "CRONWARD_LOG_LEVEL": "warning"}
+            instance = installations.enter_context(Instance(settings, base=BASE))
+            per_s, bare, fsyncs = side_by_side(runs, instance)
     finish(
         {
             "runs": runs,

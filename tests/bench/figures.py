@@ -4,6 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+BASE = Path("/var/tmp")
+"""Where benchmarks keep their state. Not /tmp: it may be no disk, and on an ext4 without a journal a directory in which
+many files were just deleted makes new ones slowly. For the same reason a benchmark deletes only when it is over."""
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

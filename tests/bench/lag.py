@@ -9,7 +9,7 @@ import os
 import random
 import time
 
-from tests.bench.figures import finish, percentile, say
+from tests.bench.figures import BASE, finish, percentile, say
 from tests.support.instance import Instance
 from tests.support.waiting import now_ms
 
@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.lag", description=__doc__)
     parser.add_argument("--samples", type=int, default=60)
     samples = parser.parse_args().samples
-    with Instance({"CRONWARD_LOG_LEVEL": "warning"}) as instance:
+    with Instance({"CRONWARD_LOG_LEVEL": "warning"}, base=BASE) as instance:
         ours, bare = measure(instance.start(), samples)
     p50, p99, bare_p50 = percentile(ours, 50), percentile(ours, 99), percentile(bare, 50)
     say(f"{samples} slots: p50 {p50:.2f} ms, p99 {p99:.2f} ms, worst {max(ours):.2f} ms; bare p50 {bare_p50:.2f} ms")

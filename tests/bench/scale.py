@@ -5,7 +5,7 @@ import random
 import time
 
 from cronward.protocol.views import JobView
-from tests.bench.figures import finish, percentile, say
+from tests.bench.figures import BASE, finish, percentile, say
 from tests.support.instance import Instance
 from tests.support.processes import cpu_ms, memory_kib
 from tests.support.sidelog import program
@@ -71,7 +71,7 @@ def get_latency(instance: Instance, ids: list[str]) -> list[float]:
 
 def wake_with_few() -> float:
     """The cost of a wake-up with 100 jobs."""
-    with Instance({"CRONWARD_LOG_LEVEL": "warning"}) as instance:
+    with Instance({"CRONWARD_LOG_LEVEL": "warning"}, base=BASE) as instance:
         add_idle(instance.start(), 100)
         return wake_cost(instance, idle_cpu(instance))
 
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100_000)
     jobs = parser.parse_args().jobs
     few = wake_with_few()
-    with Instance({"CRONWARD_LOG_LEVEL": "warning"}) as instance:
+    with Instance({"CRONWARD_LOG_LEVEL": "warning"}, base=BASE) as instance:
         instance.start()
         ids, add_per_s = add_idle(instance, jobs)
         say(f"{jobs} jobs added, {add_per_s:.0f} a second")

@@ -18,12 +18,14 @@ from tests.support.waiting import wait_until
 class Instance(Installation):
     """One state directory, one runtime directory, at most one scheduler and one launcher at a time.
 
-    The directories are short and below /tmp, since a socket's path holds 107 bytes. With `disk_mib` the state directory
-    is a small disk of its own. `close` ends every process that belongs to the instance and removes everything.
+    The directories are below `base`, a short path, since that of a socket holds 107 bytes. With `disk_mib` the state
+    directory is a small disk of its own. `close` ends every process of the instance and removes everything.
     """
 
-    def __init__(self, environ: dict[str, str] | None = None, disk_mib: int | None = None) -> None:
-        root = Path(tempfile.mkdtemp(prefix="cw-", dir="/tmp"))
+    def __init__(
+        self, environ: dict[str, str] | None = None, disk_mib: int | None = None, base: Path = Path("/tmp")
+    ) -> None:
+        root = Path(tempfile.mkdtemp(prefix="cw-", dir=base))
         super().__init__(root, Paths(root / "s", root / "r"))
         self.hits = self.root / "hits"
         self.disk = SmallDisk(self.paths.state, disk_mib) if disk_mib is not None else None
@@ -93,11 +95,15 @@ class Instance(Installation):
             self._launcher.wait_ready(deadline_s)
         return self._launcher
 
-    def close(self) -> None:
-        """Ends everything and removes the directories. May be called twice."""
+    def stop(self) -> None:
+        """Ends every process and keeps the files."""
         for daemon in self.daemons:
             daemon.close()
         super().close()
+
+    def close(self) -> None:
+        """Ends everything and removes the directories. May be called twice."""
+        self.stop()
         if self.disk is not None:
             self.disk.close()
             self.disk = None
