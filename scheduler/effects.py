@@ -5,7 +5,7 @@ import enum
 import msgspec
 
 from cronward.protocol import launch, run
-from cronward.protocol.views import JobView, RunView
+from cronward.protocol.views import JobView, NoticeView, RunView
 
 Address = list[bytes]
 """Routing frames of a peer, as they came with its message."""
@@ -54,7 +54,7 @@ class Effects:
         self.replies: list[Reply] = []
         self.run_events: list[RunView] = []
         self.job_events: list[JobEvent] = []
-        self.notices: list[str] = []
+        self.notices: list[NoticeView] = []
         self.facts: set[Fact] = set()
         self.service_changed = False
         self.tick = False

@@ -70,7 +70,9 @@ class Emission:
             self.publish("cron", job_event)
         for run_event in effects.run_events:
             self.publish("run", run_event)
-        for notice in notices.send(self._world, self._store, effects.notices) if effects.notices else ():
+        if effects.tick:
+            notices.send(self._world, effects.notices)
+        for notice in effects.notices:
             self.publish("notice", notice)
         if effects.service_changed:
             self.publish("service", service_commands.status(Turn(self._world, self._store)))

@@ -19,24 +19,22 @@ def add_recovered(turn: Turn, run_id: str) -> None:
 
 
 def send_due(turn: Turn) -> None:
-    """Marks what is to be sent now, and makes it an effect."""
+    """Marks what was sent, and makes what is to be sent now an effect: at least once, whenever the process ends."""
+    for notice_id, runs in turn.world.notices_sent.items():
+        turn.store.run("mark_notice_sent", notice_id=notice_id, runs=runs, now_ms=turn.now_ms)
     for row in turn.store.rows("unsent_notices"):
         notice = _view(row)
         if turn.world.link.undecided and turn.now_ms - notice.at_ms < SEND_AFTER_MS:
             continue
-        turn.store.run("mark_notice_sent", notice_id=notice.id, now_ms=turn.now_ms)
-        turn.effects.notices.append(notice.id)
+        turn.effects.notices.append(notice)
 
 
-def send(world: World, store: Store, notice_ids: list[str]) -> list[NoticeView]:
-    """After the commit: logs the notices and returns them for the event stream."""
-    sent = []
-    for notice in recent(store, 20):
-        if notice.id in notice_ids:
-            failpoints.hit("scheduler.before_notify")
-            log.warning("notice.sent", notice.text, notice=notice.id, runs=notice.runs)
-            sent.append(notice)
-    return sent
+def send(world: World, notices: list[NoticeView]) -> None:
+    """After the commit: logs the notices and remembers that they are sent."""
+    world.notices_sent = {notice.id: len(notice.runs) for notice in notices}
+    for notice in notices:
+        failpoints.hit("scheduler.before_notify")
+        log.warning("notice.sent", notice.text, notice=notice.id, runs=notice.runs)
 
 
 def recent(store: Store, limit: int) -> list[NoticeView]:

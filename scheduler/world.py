@@ -56,6 +56,8 @@ class World:
         self.changes = 0
         """Counts commits that changed what a listing shows."""
         self.manual_runs = 0
+        self.notices_sent: dict[str, int] = {}
+        """Notices that the last tick sent and the next one marks as sent, with how many runs they named."""
 
 
 class Turn:

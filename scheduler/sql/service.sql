@@ -42,7 +42,8 @@ ON CONFLICT (notice_id) DO UPDATE SET runs = json_insert(runs, '$[#]', :run_id),
 SELECT notice_id, kind, runs, created_ms FROM notices WHERE sent_ms IS NULL ORDER BY created_ms LIMIT 20;
 
 -- name: mark_notice_sent
-UPDATE notices SET sent_ms = :now_ms WHERE notice_id = :notice_id;
+-- Unless further runs have joined it since.
+UPDATE notices SET sent_ms = :now_ms WHERE notice_id = :notice_id AND json_array_length(runs) = :runs;
 
 -- name: recent_notices
 SELECT notice_id, kind, runs, created_ms FROM notices ORDER BY created_ms DESC LIMIT :limit;
