@@ -14,7 +14,7 @@ from cronward.protocol.errors import ErrorBody
 
 REQUEST_MAX_BYTES = 1024 * 1024
 Limit = Annotated[int, Meta(ge=1, le=200)]
-Offset = Annotated[int, Meta(ge=0)]
+Offset = Annotated[int, Meta(ge=0, le=2**53)]
 Name = Annotated[str, Meta(min_length=1, max_length=512)]
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import zmq
 
 HIGH_WATER_MARK = 1000
+EVENT_MAX_BYTES = 4 * 1024 * 1024
+"""An event can hold a whole job."""
 
 
 def router(
@@ -43,7 +45,7 @@ def dealer(context: zmq.Context[zmq.Socket[bytes]], path: str, max_bytes: int) -
 
 def subscriber(context: zmq.Context[zmq.Socket[bytes]], path: str) -> zmq.Socket[bytes]:
     socket = context.socket(zmq.SUB)
-    _bound(socket, 64 * 1024)
+    _bound(socket, EVENT_MAX_BYTES)
     socket.setsockopt(zmq.RECONNECT_IVL, 50)
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
     socket.setsockopt(zmq.SUBSCRIBE, b"")

@@ -37,6 +37,9 @@ def main() -> int:
     except CronwardError as error:
         log.error("scheduler.failed", error.message, code=str(error.code))
         return exits.ERROR
+    except Exception:
+        log.error("scheduler.bug", "the scheduler met a bug and ends; the next start recovers", exc_info=True)
+        return exits.INTERNAL
 
 
 def _serve(arguments: argparse.Namespace, where: paths.Paths, clock: SystemClock) -> int:

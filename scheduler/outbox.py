@@ -11,6 +11,9 @@ QUEUE_MAX = 1024
 QUEUE_MAX_BYTES = 8 * 1024 * 1024
 """Answers that wait for one peer, beyond what ZeroMQ holds for it: one of these makes it full."""
 
+REFUSALS_MAX = 16_384
+"""A peer that asks on although it is full is told so this often until it reads; what it asks after that is logged."""
+
 
 class _Queue:
     """What waits for one peer."""
@@ -18,6 +21,7 @@ class _Queue:
     def __init__(self) -> None:
         self.messages: deque[list[bytes]] = deque()
         self.bytes = 0
+        self.overrun = False
 
     def append(self, frames: list[bytes]) -> None:
         self.messages.append(frames)
@@ -51,7 +55,11 @@ class Outbox:
             if self._try(frames):
                 return
             queue = self._waiting[address[0]] = _Queue()
-        queue.append(frames)
+        if len(queue.messages) < REFUSALS_MAX:
+            queue.append(frames)
+        elif not queue.overrun:
+            queue.overrun = True
+            log.warning("peer.overrun", "a client asks on without reading; it is not answered now", socket=self._name)
 
     def flush(self) -> None:
         """Tries again what waits."""

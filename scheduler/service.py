@@ -6,6 +6,8 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+import apsw
+
 from cronward.protocol import config as configs
 from cronward.protocol import exits, ids, locks, log
 from cronward.protocol.clock import Clock
@@ -21,7 +23,7 @@ from cronward.scheduler.database import close_database, open_database
 from cronward.scheduler.ports import Ports
 from cronward.scheduler.rows import active_runs, text
 from cronward.scheduler.settings import Settings
-from cronward.scheduler.store import StorageFailed, Store
+from cronward.scheduler.store import StorageFailed, StorageFull, Store
 from cronward.scheduler.world import Mode, Turn, World
 
 LAUNCH_ANSWERS_MS = 3_000
@@ -64,15 +66,32 @@ class Service:
         except StorageFailed as error:
             log.error("storage.failed", "the database failed; exiting, the next start recovers", error=str(error))
             return exits.STORAGE
-        self._store.begin()
-        self._store.run("end_life", instance=self._world.instance, now_ms=self._clock.wall_ms())
-        self._store.commit()
+        self._end_life()
         self._ports.close()
-        close_database(self._connection)
         log.info("scheduler.stopped", "the scheduler has stopped; runs go on", instance=self._world.instance)
         return exits.OK
 
+    def _end_life(self) -> None:
+        """What cannot be written now is only that the end was orderly: the next start checks the database."""
+        try:
+            self._store.begin()
+            self._store.run("end_life", instance=self._world.instance, now_ms=self._clock.wall_ms())
+            self._store.commit()
+            close_database(self._connection)
+        except (StorageFull, StorageFailed, apsw.Error) as error:
+            log.warning("storage.unclean_end", "the end could not be written to the database", error=str(error))
+
     def _begin_life(self) -> None:
+        """The first transaction. Raises StartupError if it cannot be written."""
+        try:
+            self._recall()
+        except (StorageFull, StorageFailed) as error:
+            path = self._world.paths.database
+            raise StartupError(
+                Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, f"cannot write the database {path}: {error}", path=str(path)
+            ) from error
+
+    def _recall(self) -> None:
         """What a restart decides by itself: requests whose payload lived in memory are gone."""
         turn = Turn(self._world, self._store)
         self._store.begin()
