@@ -1,10 +1,11 @@
 """Activation (commit B): queued requests become active, within capacity and the window, and their launches are made."""
 
-from cronward.protocol import ids, launch
+from cronward.protocol import ids, launch, log
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
 from cronward.scheduler import admission, aftermath, due, ledger, settings
 from cronward.scheduler.rows import find_job, text
+from cronward.scheduler.store import StorageFailed, StorageFull
 from cronward.scheduler.world import Mode, Turn
 
 
@@ -22,7 +23,17 @@ def activate(turn: Turn, committed_arrival: int) -> None:
     if not free:
         return
     for row in turn.store.rows("queue_head", committed=committed_arrival, limit=free):
-        _activate(turn, text(row[0]), text(row[1]))
+        run_id, job_id = text(row[0]), text(row[1])
+        mark = turn.effects.mark()
+        try:
+            with turn.store.savepoint():
+                _activate(turn, run_id, job_id)
+        except (StorageFull, StorageFailed):
+            raise
+        except Exception as error:
+            turn.effects.return_to(mark)
+            log.error("run.activation_failed", "a run could not be launched; skipped", exc_info=True, run=run_id)
+            ledger.withdraw(turn, run_id, Reason.INVALID_SPEC, f"internal error: {error}")
 
 
 def _activate(turn: Turn, run_id: str, job_id: str) -> None:

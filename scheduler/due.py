@@ -77,6 +77,15 @@ def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
         flag(turn, job, planned.flag)
 
 
+def restore_deadlines(turn: Turn) -> None:
+    """Enabled jobs whose deadline was lost (a row that was changed by hand) are planned anew, or flagged."""
+    for job in job_rows(turn.store.rows("jobs_without_deadline")):
+        try:
+            advance(turn, job, job.decode())
+        except msgspec.DecodeError as error:
+            flag(turn, job, f"the stored definition cannot be read: {error}")
+
+
 def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, slot_ms: int) -> None:
     """The slot was requested before, or the job still has a live run. A one-shot's only slot is not lost silently."""
     live = live_run(turn.store, job.job_id)

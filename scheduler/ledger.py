@@ -124,7 +124,7 @@ def _record(turn: Turn, run: RunRow, state: State, result: Result) -> None:
     turn.world.executors.pop(run.run_id, None)
     if result.reason in (Reason.INTERRUPTED, Reason.LAUNCH_LOST):
         notices.add_recovered(turn, run.run_id)
-    if run.state == State.ACTIVE:
+    if run.state == State.ACTIVE or result.reason is Reason.CANCELLED:
         _leave_on_job(turn, run, state, result, ended_ms)
     _tell(turn, run.run_id)
     log.info(

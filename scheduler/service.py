@@ -17,7 +17,7 @@ from cronward.protocol.notify import Notifier
 from cronward.protocol.outcome import Reason
 from cronward.protocol.paths import Paths
 from cronward.protocol.version import VERSION
-from cronward.scheduler import ledger, service_commands
+from cronward.scheduler import due, ledger, service_commands
 from cronward.scheduler.actor import Actor
 from cronward.scheduler.database import close_database, open_database
 from cronward.scheduler.ports import Ports
@@ -104,6 +104,7 @@ class Service:
         )
         for row in self._store.rows("queued_events"):
             ledger.withdraw(turn, text(row[0]), Reason.CONTEXT_LOST, "the request lost its launch context")
+        due.restore_deadlines(turn)
         paused = self._store.row("get_meta", key=service_commands.PAUSED_BY)
         if paused is not None:
             self._world.mode, self._world.paused_by = Mode.PAUSED, text(paused[0])

@@ -39,6 +39,12 @@ WHERE s.next_due_ms <= :now_ms
 ORDER BY s.next_due_ms, s.position
 LIMIT :limit;
 
+-- name: jobs_without_deadline
+-- Enabled jobs that should have one, unless their schedule has come to its end.
+SELECT {job_columns}
+FROM job_state s JOIN jobs j USING (position)
+WHERE s.next_due_ms IS NULL AND s.flag IS NULL AND j.enabled = 1 AND j.schedule_kind != 'at';
+
 -- name: next_deadline
 SELECT min(next_due_ms) FROM job_state WHERE next_due_ms IS NOT NULL;
 
