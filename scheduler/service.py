@@ -14,17 +14,15 @@ from cronward.protocol.clock import Clock
 from cronward.protocol.errors import Code, StartupError
 from cronward.protocol.identity import boot_id
 from cronward.protocol.notify import Notifier
-from cronward.protocol.outcome import Reason
 from cronward.protocol.paths import Paths
 from cronward.protocol.version import VERSION
-from cronward.scheduler import due, ledger, service_commands
+from cronward.scheduler import life
 from cronward.scheduler.actor import Actor
 from cronward.scheduler.database import close_database, open_database
 from cronward.scheduler.ports import Ports
-from cronward.scheduler.rows import active_runs, text
 from cronward.scheduler.settings import Settings
 from cronward.scheduler.store import StorageFailed, StorageFull, Store
-from cronward.scheduler.world import Mode, Turn, World
+from cronward.scheduler.world import Turn, World
 
 LAUNCH_ANSWERS_MS = 3_000
 """How long a stopping scheduler waits for answers to launches in flight; later ones are asked for by the next."""
@@ -75,7 +73,7 @@ class Service:
         """What cannot be written now is only that the end was orderly: the next start checks the database."""
         try:
             self._store.begin()
-            self._store.run("end_life", instance=self._world.instance, now_ms=self._clock.wall_ms())
+            life.end(Turn(self._world, self._store))
             self._store.commit()
             close_database(self._connection)
         except (StorageFull, StorageFailed, apsw.Error) as error:
@@ -84,32 +82,14 @@ class Service:
     def _begin_life(self) -> None:
         """The first transaction. Raises StartupError if it cannot be written."""
         try:
-            self._recall()
+            self._store.begin()
+            life.begin(Turn(self._world, self._store))
+            self._store.commit()
         except (StorageFull, StorageFailed) as error:
             path = self._world.paths.database
             raise StartupError(
                 Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, f"cannot write the database {path}: {error}", path=str(path)
             ) from error
-
-    def _recall(self) -> None:
-        """What a restart decides by itself: requests whose payload lived in memory are gone."""
-        turn = Turn(self._world, self._store)
-        self._store.begin()
-        self._store.run(
-            "begin_life",
-            instance=self._world.instance,
-            boot_id=self._world.boot_id,
-            version=VERSION,
-            now_ms=turn.now_ms,
-        )
-        for row in self._store.rows("queued_events"):
-            ledger.withdraw(turn, text(row[0]), Reason.CONTEXT_LOST, "the request lost its launch context")
-        due.restore_deadlines(turn)
-        paused = self._store.row("get_meta", key=service_commands.PAUSED_BY)
-        if paused is not None:
-            self._world.mode, self._world.paused_by = Mode.PAUSED, text(paused[0])
-        self._world.link.doubt([active.run_id for active in active_runs(self._store)], turn.now_ms)
-        self._store.commit()
 
     def _catch_signals(self) -> int:
         """Handlers only note what is wanted; the descriptor wakes the loop."""
