@@ -104,13 +104,14 @@ def secret_from_file(variable: str, path: str) -> bytes:
         fd = os.open(path.encode(), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise secret_missing(variable, f"{path}: {error.strerror}") from None
-    with open(fd, "rb", buffering=0) as file:
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise secret_missing(variable, f"{path}: not a regular file")
-        try:
-            value = file.read(SECRET_FILE_MAX_BYTES + 1)
-        except OSError as error:
-            raise secret_missing(variable, f"{path}: {error.strerror}") from None
+        value = os.read(fd, SECRET_FILE_MAX_BYTES + 1)
+    except OSError as error:
+        raise secret_missing(variable, f"{path}: {error.strerror}") from None
+    finally:
+        os.close(fd)
     if len(value) > SECRET_FILE_MAX_BYTES:
         raise secret_missing(variable, f"{path}: larger than {SECRET_FILE_MAX_BYTES} bytes")
     if b"\0" in value:

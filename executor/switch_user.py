@@ -10,6 +10,7 @@ Arguments: a directory for sys.path (for the caller's line of code), the descrip
 import json
 import os
 import pwd
+import signal
 import sys
 from typing import NoReturn, TypedDict
 
@@ -92,6 +93,9 @@ def _switch(account: pwd.struct_passwd) -> None:
 
 
 def _exec(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
+    # The interpreter ignores these for itself, and exec would pass that on.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     refused: SetupFailed | None = None
     for file in steps.candidates(argv[0], env[b"PATH"]):
         try:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -180,27 +180,30 @@ class Rig:
                         os.kill(pid, signal.SIGKILL)
             executor.process.wait()
             assert executor.process.stderr is not None
+            # Shown by pytest when the test fails.
+            print(executor.process.stderr.read().decode(errors="replace"), end="")
             executor.process.stderr.close()
         self.scheduler.close()
 
-    def start(self, env: Mapping[str, str] | None = None, user: int | None = None) -> Executor:
-        """A ready executor. `env` is added to this process's; `user` is a uid to run it as."""
+    def start(
+        self, env: Mapping[str, str] | None = None, wrapper: Sequence[str] = (), deadline_s: float = DEADLINE_S
+    ) -> Executor:
+        """A ready executor. `env` is added to this process's; `wrapper` is a command that executes its arguments."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "cronward.executor", str(theirs.fileno()), str(self.scheduler.path)],
+                [*wrapper, sys.executable, "-m", "cronward.executor", str(theirs.fileno()), str(self.scheduler.path)],
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **(env or {})},
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                user=user,
             )
         executor = Executor(process, ours)
         self.executors.append(executor)
-        self.packet(executor, pair.Ready)
+        self.packet(executor, pair.Ready, deadline_s)
         return executor
 
-    def packet(self, executor: Executor, kind: type[T]) -> T:
+    def packet(self, executor: Executor, kind: type[T], deadline_s: float = DEADLINE_S) -> T:
         """The next packet of that kind."""
 
         def look() -> T | None:
@@ -212,7 +215,7 @@ class Rig:
                     return packet
             return None
 
-        return wait_for(f"a {kind.__name__} from executor {executor.pid}", look)
+        return wait_for(f"a {kind.__name__} from executor {executor.pid}", look, deadline_s)
 
     def publish(
         self,
@@ -265,18 +268,20 @@ class Rig:
         self.hand_over(executor, run_id)
         return run_id
 
-    def publish_for(self, executor: Executor, uid: int, *argv: str, limits: Limits = NO_LIMITS) -> str:
-        """As `begin`, for an executor that runs as `uid` and must be able to write to the directory."""
-        run_id = self.publish(job.Command(list(argv)), executor, limits)
-        os.chown(self.directory(run_id), uid, uid)
-        self.hand_over(executor, run_id)
-        return run_id
-
     def finish(self, executor: Executor, run_id: str) -> tuple[Outcome, pair.Free]:
         """Waits for the outcome that was reported and for Free."""
         free = self.packet(executor, pair.Free)
         assert free.run == run_id
         return self.reported(run_id), free
+
+    def publish_command(self, executor: Executor, *argv: str) -> str:
+        """As `begin`, but not handed over yet."""
+        return self.publish(job.Command(list(argv)), executor)
+
+    def free(self, executor: Executor) -> pair.Free:
+        """Of a trivial run: how the executor stands."""
+        _, free = self.finish(executor, self.begin(executor, "true"))
+        return free
 
     def run(self, executor: Executor, *argv: str, **options: object) -> Outcome:
         """Hands a command over and returns its outcome; the executor is free afterwards."""
