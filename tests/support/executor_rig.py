@@ -16,8 +16,9 @@ from typing import TypeVar
 import msgspec
 import zmq
 
-from cronward.protocol import job, outcome, pair, rundir, run
+from cronward.protocol import job, outcome, pair, run, rundir
 from cronward.protocol.clock import SystemClock
+from cronward.protocol.identity import ProcessIdentity
 from cronward.protocol.ids import run_key
 from cronward.protocol.outcome import Outcome
 from cronward.protocol.rundir import Intent, Limits
@@ -229,7 +230,7 @@ class Rig:
         self._count += 1
         run_id = f"manual:test:{self._count}"
         definition = job.Definition("test", job.Every(every_ms=60_000), payload)
-        identity = rundir.ProcessIdentity(executor.pid, 1, "boot")
+        identity = ProcessIdentity(executor.pid, 1, "boot")
         intent = Intent(
             run_id, "manual", job.encode(definition), limits, identity, None, path, leave_children=leave_children
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cronward.protocol import failpoints, outcome, pair, rundir, run
+from cronward.protocol import failpoints, outcome, pair, run, rundir
 from cronward.protocol.outcome import Status
 from tests.support.executor_rig import DEADLINE_S, Executor, Rig, alive, wait_for
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cronward.protocol import outcome, pair, rundir, run
+from cronward.protocol import outcome, pair, run, rundir
 from cronward.protocol.identity import start_ticks
 from cronward.protocol.job import Command
 from cronward.protocol.outcome import Reason, Status
