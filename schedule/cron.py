@@ -14,6 +14,7 @@ from cronward.schedule.zones import zone
 
 OVERLAP_MAX_S = 2 * 86_400
 """More than any zone ever set its clocks back."""
+NOTHING_YET_S = -(2**62)
 LAST_S = (LAST_YEAR - 1970) * 365 * 86_400
 
 
@@ -34,14 +35,14 @@ class CronRule:
         if after_s > LAST_S:
             return None
         from_s = after_s + 1
-        had_until_s: int | None = None  # wall times before this one came already, in this span or an earlier one
+        had_until_s = NOTHING_YET_S  # wall times before this one came already, in an earlier span
         asked_s, found_s = 1, 0  # `found_s` answers for every wall time from `asked_s` to itself
         for span in spans(self.tz, from_s - OVERLAP_MAX_S):
             begin_s = max(span.wall_start_s, from_s + span.offset_s)
-            if self.fixed_time and had_until_s is not None:
+            if self.fixed_time:
                 into_gap = had_until_s < span.wall_start_s and from_s <= span.start_s
                 begin_s = had_until_s if into_gap else max(begin_s, had_until_s)
-            had_until_s = max(span.wall_end_s, had_until_s or span.wall_end_s)
+            had_until_s = max(had_until_s, span.wall_end_s)
             if span.end_s <= from_s:
                 continue
             if not asked_s <= begin_s <= found_s:

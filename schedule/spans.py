@@ -47,8 +47,6 @@ def _spans_of_year(tz: str, year: int) -> tuple[Span, ...]:
     for day_end_s in range(start_s + DAY_S, year_end_s + 1, DAY_S):
         if (later_s := _offset_s(tz, day_end_s)) != offset_s:
             change_s = _change_s(tz, day_end_s - DAY_S, day_end_s)
-            if change_s == year_end_s:
-                break
             found.append(Span(start_s, change_s, offset_s))
             start_s, offset_s = change_s, later_s
     return (*found, Span(start_s, year_end_s, offset_s))

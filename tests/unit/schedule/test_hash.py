@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from cronward.protocol.errors import InvalidRequest
 from cronward.schedule import grammar
+from tests.unit.schedule.listing import utc
 
 IDS = [*(f"job-{number}" for number in range(500)), "lml-scamper", "", "ä", "x" * 500]
 
@@ -24,6 +25,12 @@ def test_every_place_is_taken_by_somebody() -> None:
     assert {minutes("H", job_id)[0] for job_id in IDS} == set(range(60))
     assert {minutes("H/5", job_id)[0] for job_id in IDS} == set(range(5))
     assert {minutes("H(10-14)", job_id)[0] for job_id in IDS} == set(range(10, 15))
+
+
+def test_two_jobs_with_the_same_expression_run_at_places_of_their_own() -> None:
+    first, second = (utc("H * * * *", "UTC", "2026-01-01", 2, job_id) for job_id in ("job-1", "job-2"))
+    assert first != second
+    assert utc("H * * * *", "UTC", "2026-01-01", 2, "job-1") == first
 
 
 def test_a_hashed_day_is_one_that_every_month_has() -> None:
