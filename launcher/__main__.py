@@ -4,12 +4,12 @@ import argparse
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import zmq
 
 from cronward.launcher.service import Launcher
-from cronward.launcher.spawner import EXECUTOR, ExecSpawner
+from cronward.launcher.spawner import Spawner, ZygoteSpawner
 from cronward.protocol import config, exits, failpoints, locks, log, sockets
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.errors import Code, ConfigError, StartupError
@@ -22,8 +22,8 @@ LINGER_MS = 500
 """The last answers may take this long to leave."""
 
 
-def main(argv: Sequence[str], executor: Sequence[str] = EXECUTOR) -> int:
-    """Runs until it is told to end; returns the exit code."""
+def main(argv: Sequence[str], make_spawner: Callable[[str], Spawner] = ZygoteSpawner) -> int:
+    """Runs until it is told to end; returns the exit code. `make_spawner` takes the path of the `run` socket."""
     arguments = _arguments(argv)
     clock = SystemClock()
     log.setup("launcher", "info", clock)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str], executor: Sequence[str] = EXECUTOR) -> int:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     socket = sockets.dealer(context, str(paths.launch), MESSAGE_MAX_BYTES)
     try:
-        spawner = ExecSpawner(executor, str(paths.run))
+        spawner = make_spawner(str(paths.run))
         Launcher(paths, _first_config(settings), socket, spawner, clock, notifier).run()
     except Exception:
         log.error("launcher.bug", "the launcher ends because of a bug; runs go on", exc_info=True)

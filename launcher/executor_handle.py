@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from cronward.launcher.live import LiveRun
+from cronward.launcher.pidfds import open_pidfd
 from cronward.protocol import log, pair
 from cronward.protocol.identity import ProcessIdentity
 
@@ -53,15 +54,16 @@ class Owner(Protocol):
 
 
 class Executor:
-    """`pidfd` refers to this very process whatever happens to its number.
+    """`pid` is None until Ready for one that was forked by another. `pidfd` refers to this very process, whatever
+    happens to its number.
 
     `live` is the run that it was given; an executor that cannot be heard any more is retiring with it, until its death
     or a moment's silence hands the run over to those who watch locks.
     """
 
-    def __init__(self, owner: Owner, pid: int, pidfd: int, end: socket.socket, started_ms: int) -> None:
+    def __init__(self, owner: Owner, pid: int | None, end: socket.socket, started_ms: int) -> None:
         self.pid = pid
-        self.pidfd = pidfd
+        self.pidfd = os.pidfd_open(pid) if pid is not None else None
         self.end = end
         self.since_ms = started_ms  # when it was spawned, later when it began to retire
         self.state = State.STARTING
@@ -98,13 +100,17 @@ class Executor:
             self.end.close()
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        """Only for one that holds no run. One that never said who it is sees the end of its pair at most."""
+        if self.pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     def close(self) -> None:
         """The process is gone."""
         self.retire()
-        os.close(self.pidfd)
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
 
 
 # One function for each thing that a packet can do.
@@ -112,10 +118,13 @@ class Executor:
 
 def _ready(executor: Executor, event: Event) -> None:
     assert isinstance(event, pair.Ready)  # noqa: S101 - the table dispatches by type
-    if event.executor.pid != executor.pid:
+    pidfd = open_pidfd(event.executor)
+    if pidfd is None or executor.pid not in (None, event.executor.pid):
         _protest(executor, event)
         return
-    executor.identity = event.executor
+    if executor.pidfd is not None:
+        os.close(executor.pidfd)
+    executor.pid, executor.pidfd, executor.identity = event.executor.pid, pidfd, event.executor
     executor._owner.on_ready(executor)
     executor.state = State.READY
 

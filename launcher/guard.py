@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from cronward.launcher.backstop import Action, decide, must_look
 from cronward.launcher.judgement import is_over, read_outcome
 from cronward.launcher.live import LiveRun
+from cronward.launcher.pidfds import open_pidfd
 from cronward.launcher.pool import Pool
-from cronward.launcher.watch import Watch, open_pidfd
+from cronward.launcher.watch import Watch
 from cronward.protocol import log
 from cronward.protocol.launch import Exited, Gone
 from cronward.protocol.rundir import Damaged

@@ -63,9 +63,8 @@ class KnownRuns:
 
     def executor_pid(self, run: str) -> int:
         """The executor of a held run; 0 if its intent is damaged."""
-        if (executor := self._pool.holder(run)) is not None:
-            return executor.pid
-        live = self._watch.get(run)
+        holder = self._pool.holder(run)
+        live = holder.live if holder else self._watch.get(run)
         return live.executor.pid if live and live.executor else 0
 
     def _live_from_directory(self, run: str, path: str) -> LiveRun:

@@ -123,7 +123,7 @@ class Launches:
         try:
             failpoints.hit("launcher.after_hand_over")
         finally:
-            self._answer(Accepted(launch.run, executor.pid))
+            self._answer(Accepted(launch.run, intent.executor.pid))
 
     def _cannot(self, run: str, error: Exception) -> None:
         reason = _reason(error)

@@ -50,7 +50,7 @@ class Pool:
         self._clock = clock
         self._tell_free = on_free
         self._tell_lost = on_lost
-        self._executors: dict[int, Executor] = {}
+        self._executors: dict[int, Executor] = {}  # by pid, once it is known
         self._starting: set[Executor] = set()
         self._idle: list[Executor] = []  # the one used last is taken first: its memory is warm
         self._busy: dict[str, Executor] = {}
@@ -117,13 +117,14 @@ class Pool:
 
     def tend(self, now_ms: int) -> int:
         """Duty: ends executors that hang while starting or retiring, and those that nobody needs."""
-        for executor in self._executors.values():
+        for executor in [e for e in self._starting if now_ms - e.since_ms >= START_MAX_MS]:
+            executor.kill()
+            executor.retire()
+        for executor in [e for e in self._executors.values() if e.state is State.RETIRING]:
             age_ms = now_ms - executor.since_ms
-            if executor.state is State.STARTING and age_ms >= START_MAX_MS:
-                executor.kill()
-            elif executor.state is State.RETIRING and executor.live is not None and age_ms >= SILENCE_MAX_MS:
+            if executor.live is not None and age_ms >= SILENCE_MAX_MS:
                 self._lose(executor, f"executor {executor.pid} closed its pair")
-            elif executor.state is State.RETIRING and not executor.keeps_run and age_ms >= RETIRE_MAX_MS:
+            elif executor.live is None and not executor.keeps_run and age_ms >= RETIRE_MAX_MS:
                 executor.kill()
         if now_ms >= self._window_ends_ms:
             for executor in self._idle[: max(0, self._window_idle_min - self._target)]:
@@ -134,8 +135,9 @@ class Pool:
     # what executors tell
 
     def on_ready(self, executor: Executor) -> None:
-        if executor in self._starting:
+        if executor.identity is not None and executor in self._starting:
             self._starting.remove(executor)
+            self._executors[executor.identity.pid] = executor
             self._failures, self.failure = 0, None
         self._idle.append(executor)
 
@@ -145,10 +147,13 @@ class Pool:
 
     def on_retire(self, executor: Executor) -> None:
         self._readiness.forget(executor.end.fileno())
-        self._starting.discard(executor)
+        executor.since_ms = self._clock.mono_ms()
         if executor in self._idle:
             self._idle.remove(executor)
-        executor.since_ms = self._clock.mono_ms()
+        if executor in self._starting:
+            self._starting.remove(executor)
+            if executor.pid is None:  # nobody will reap it here by name
+                self._failed("an executor ended before it was ready")
 
     # details
 
@@ -166,9 +171,9 @@ class Pool:
         except OSError as error:
             self._failed(f"an executor cannot be started: {error}")
             return
-        pidfd = os.pidfd_open(spawned.pid)
-        executor = Executor(self, spawned.pid, pidfd, spawned.end, now_ms)
-        self._executors[spawned.pid] = executor
+        executor = Executor(self, spawned.pid, spawned.end, now_ms)
+        if spawned.pid is not None:
+            self._executors[spawned.pid] = executor
         self._starting.add(executor)
         self._readiness.watch(spawned.end.fileno(), executor.receive)
 
@@ -177,6 +182,7 @@ class Pool:
         self._failures += 1
         self._not_before_ms = self._clock.mono_ms() + pause_ms
         self.failure = failure
+        self._spawner.reset()
         log.error("executor.start_failed", failure, retry_ms=pause_ms)
 
 

@@ -7,9 +7,9 @@ import msgspec
 
 from cronward.launcher.judgement import Absent, Free, judge
 from cronward.launcher.live import LiveRun
+from cronward.launcher.pidfds import open_pidfd
 from cronward.launcher.readiness import Readiness
 from cronward.protocol import log
-from cronward.protocol.identity import ProcessIdentity, is_alive
 
 RETRY_MS = 1000
 
@@ -88,18 +88,3 @@ class Watch:
             self._readiness.forget(watched.pidfd)
             os.close(watched.pidfd)
             watched.pidfd = None
-
-
-def open_pidfd(identity: ProcessIdentity | None) -> int | None:
-    """A descriptor of exactly that process, or None if it is dead. Opened before it is compared: afterwards the number
-    cannot mean anybody else."""
-    if identity is None:
-        return None
-    try:
-        pidfd = os.pidfd_open(identity.pid)
-    except ProcessLookupError:
-        return None
-    if is_alive(identity):
-        return pidfd
-    os.close(pidfd)
-    return None

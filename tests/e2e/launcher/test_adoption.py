@@ -149,7 +149,7 @@ def test_of_another_boot_nothing_is_searched(rig: Rig) -> None:
     rig.start()
     rig.reconciled(["run"])
     assert rig.expect(launch.Exited, "run").how is Gone.INTERRUPTED
-    assert processes.state(child) == "S"
+    assert processes.state(child) not in ("", "Z")
 
 
 def test_the_walk_finds_what_nobody_asks_about(rig: Rig) -> None:
@@ -192,7 +192,7 @@ def test_a_saved_outcome_is_reported_though_the_lock_is_held(rig: Rig) -> None:
     rig.start()
     assert rig.reconciled(["run"]).runs == {"run": RunState.HELD}
     assert rig.expect(launch.Exited, "run").how is Gone.REPORTED
-    assert processes.state(pid) == "S"
+    assert processes.state(pid) not in ("", "Z")
     rig.send(launch.Forget(["run"]))
     assert rig.expect(launch.Forgotten).runs == []
 
@@ -208,4 +208,4 @@ def test_an_unsaved_outcome_protects_its_executor(rig: Rig) -> None:
     rig.reconciled(["run"])
     for _ in range(2):
         rig.wait_heartbeat()
-    assert processes.state(pid) == "S"
+    assert processes.state(pid) not in ("", "Z")

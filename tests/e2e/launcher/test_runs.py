@@ -98,7 +98,7 @@ def test_leave_children_lets_the_tree_live(rig: Rig) -> None:
     child = rig.child_of("run")
     kill(pid)
     rig.expect(launch.Exited, "run")
-    assert processes.state(child) == "S"
+    assert processes.state(child) not in ("", "Z")
 
 
 def test_an_executor_that_dies_with_the_run_in_its_socket_interrupts_it(rig: Rig) -> None:
