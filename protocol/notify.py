@@ -5,6 +5,8 @@ import os
 import socket
 from collections.abc import Mapping
 
+_DATAGRAM = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+
 
 class Notifier:
     """Speaks to the supervisor named by NOTIFY_SOCKET, and once to `ready_fd`; silent if there is neither."""
@@ -13,10 +15,6 @@ class Notifier:
         address = environ.get("NOTIFY_SOCKET", "")
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._ready_fd = ready_fd
-        self._socket: socket.socket | None = None
-        if self._address:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            self._socket.setblocking(False)
         usec = environ.get("WATCHDOG_USEC", "")
         mine = environ.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
         self.watchdog_ms: int | None = int(usec) // 2000 if usec.isdigit() and mine else None
@@ -24,9 +22,9 @@ class Notifier:
 
     def send(self, *lines: str) -> None:
         """Sends e.g. `READY=1`. A supervisor that does not listen is no reason to fail: the message is dropped."""
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.sendto("\n".join(lines).encode(), self._address)
+        if self._address:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, _DATAGRAM) as connection:
+                connection.sendto("\n".join(lines).encode(), self._address)
 
     def ready(self, status: str) -> None:
         self.send("READY=1", f"STATUS={status}")

@@ -85,6 +85,12 @@ def test_a_run_ends_well_while_both_are_down(machine: Systemd) -> None:
     assert_ran_once(machine, machine.wait_for_run(run_id))
 
 
+def test_a_reload_installs_the_configuration_as_it_is_now(machine: Systemd) -> None:
+    (machine.root / "cronward.toml").write_text("[capacity]\nruns = 3\n")
+    machine.scheduler.reload()
+    wait_until(lambda: machine.status().capacity == 3, "the new capacity is in force", poll_s=0.02)
+
+
 @pytest.mark.parametrize("process", ["scheduler", "launcher"])
 def test_the_main_process_feeds_its_watchdog(machine: Systemd, process: str) -> None:
     service = machine.scheduler if process == "scheduler" else machine.launcher

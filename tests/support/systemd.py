@@ -135,6 +135,12 @@ class Service:
             shutil.rmtree(self._root / "run" / self.unit.get("RuntimeDirectory"))
         return status
 
+    def reload(self) -> None:
+        """Runs ExecReload."""
+        assert self.main is not None
+        command = self.unit.get("ExecReload").replace("$MAINPID", str(self.main.pid))
+        subprocess.run(shlex.split(command), check=True)
+
     def restart(self) -> None:
         self.stop()
         self.start()
