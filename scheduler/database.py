@@ -35,7 +35,7 @@ def open_database(path: Path, *, read_only: bool = False) -> apsw.Connection:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             if version < SCHEMA_VERSION:
                 _build(connection, version)
-    except apsw.Error as error:
+    except (apsw.Error, OSError) as error:
         _close_untouched(connection)
         raise _failed(path, phase, error) from error
     except StartupError:
@@ -114,7 +114,8 @@ def _ended_well(connection: apsw.Connection) -> bool:
 def _quick_check(connection: apsw.Connection, path: Path) -> None:
     problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)") if row[0] != "ok"]
     if problems:
-        raise _refused(path, "check", "it is damaged: " + "; ".join(problems))
+        lines = [line for problem in problems for line in problem.splitlines()]
+        raise _refused(path, "check", "it is damaged: " + "; ".join(lines[:5]))
 
 
 def _build(connection: apsw.Connection, version: int) -> None:
