@@ -227,7 +227,7 @@ def run_table(runs: list[RunView], now_ms: int, width: int | None) -> str:
             Cell(run.key[:12]),
             Cell(safe(run.job_name)),
             Cell(run_state(run), STATUS_COLOURS.get(run.state, "")),
-            Cell(short_stamp(run.slot_ms, now_ms)),
+            Cell(short_stamp(run.slot_ms, now_ms, seconds=True)),
             Cell("" if run.run_at_ms is None else relative(run.run_at_ms, now_ms)),
             Cell(run_took(run, now_ms)),
             Cell(run_exit(run)),

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 DURATION_MAX_MS = 8_640_000_000_000_000
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)", re.IGNORECASE)
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)", re.IGNORECASE | re.ASCII)
+_PLAIN = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration_ms(text: str) -> int | None:
@@ -77,11 +77,12 @@ def stamp(at_ms: int, zone: tzinfo | None = None) -> str:
     return f"{when:%a %Y-%m-%d %H:%M:%S} {_offset(when)}{_abbreviation(when)}"
 
 
-def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None) -> str:
-    """For tables: `13:00 CET` on the same day, else `12-02 13:00 CET`, with the year if it is another one."""
+def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None, *, seconds: bool = False) -> str:
+    """For tables: `13:00 CET` (or `13:00:00 CET`) on the same day, else `12-02 13:00 CET`, with the year if it is
+    another one."""
     when, today = local(at_ms, zone), local(now_ms, zone)
     if when.date() == today.date():
-        text = f"{when:%H:%M}"
+        text = f"{when:%H:%M:%S}" if seconds else f"{when:%H:%M}"
     elif when.year == today.year:
         text = f"{when:%m-%d %H:%M}"
     else:

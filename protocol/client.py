@@ -158,7 +158,7 @@ def _error(body: ErrorBody | None) -> CronwardError:
     """A code of a newer scheduler is shown as INTERNAL, with the real one in its details."""
     if body is None:
         return CronwardError(Code.INTERNAL, "the scheduler's answer has neither a payload nor an error")
-    try:
-        return CronwardError(Code(body.code), body.message, **body.details)
-    except ValueError:
-        return CronwardError(Code.INTERNAL, body.message, **{**body.details, "code": body.code})
+    known = body.code in Code.__members__.values()
+    error = CronwardError(Code(body.code) if known else Code.INTERNAL, body.message)
+    error.details = body.details if known else body.details | {"code": body.code}
+    return error
