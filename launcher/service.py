@@ -158,7 +158,8 @@ class Launcher:
                 case Say.HEARTBEAT:
                     self._link.send(self._heartbeat())
                 case Say.LEAVING:
-                    self._link.send(launch.Leaving(session.instance, session.epoch))
+                    if not self._link.send(launch.Leaving(session.instance, session.epoch)):
+                        session.give_up()
                 case _:
                     assert_never(say)
 

@@ -78,6 +78,10 @@ class Session:
         elif self.state is State.REGISTERING:
             self._become(State.LEFT)
 
+    def give_up(self) -> None:
+        """There is nobody who could answer Leaving."""
+        self._become(State.LEFT)
+
     def due(self, now_ms: int) -> list[Say]:
         """What to send at this moment; notices when the scheduler has been silent for too long."""
         self.now_ms = now_ms

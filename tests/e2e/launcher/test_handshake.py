@@ -113,6 +113,15 @@ def test_an_unanswered_leaving_is_given_up(rig: Rig) -> None:
     assert 1.9 < time.monotonic() - begun < 4
 
 
+def test_without_a_scheduler_leaving_waits_for_nobody(rig: Rig) -> None:
+    daemon = rig.start()
+    rig.reconciled()
+    rig.go_deaf()
+    begun = time.monotonic()
+    assert daemon.terminate() == exits.OK
+    assert time.monotonic() - begun < 1.8, "sooner than an answer would be given up"
+
+
 def test_leaving_touches_no_run(rig: Rig) -> None:
     daemon = rig.start()
     rig.reconciled()
