@@ -14,7 +14,7 @@ from cronward.cli.times import local, zone_mark
 from cronward.protocol.clock import Clock
 
 _QUEUE_MAX = 10_000
-_GOODBYE_S = 2
+_GOODBYE_S = 1
 _FRAME = frozenset({"ts_ms", "level", "process", "pid", "event", "message", "traceback"})
 _LEVEL_COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "debug": "\x1b[2m"}
 _FIELD_MAX = 60
@@ -68,7 +68,7 @@ class Console:
     def close(self) -> None:
         """Waits a moment for what is left."""
         with contextlib.suppress(queue.Full):
-            self._lines.put_nowait(None)
+            self._lines.put(None, timeout=_GOODBYE_S)
         self._thread.join(_GOODBYE_S)
 
     def _write(self) -> None:
