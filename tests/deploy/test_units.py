@@ -95,6 +95,6 @@ def test_supervisord_follows_the_same_rules() -> None:
         assert program["command"] == unit.get("ExecStart")
         assert program["environment"].replace('"', "").split(",") == unit.words("Environment")
         assert {int(code) for code in program["exitcodes"].split(",")} == exits.PERMANENT
-        assert program["autorestart"] == "unexpected"
+        assert (program["autorestart"], program["startsecs"]) == ("unexpected", "0")
         assert (program["stopasgroup"], program["killasgroup"]) == ("false", "false")
         assert program["stopwaitsecs"] == unit.get("TimeoutStopSec")
