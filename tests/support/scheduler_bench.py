@@ -131,6 +131,8 @@ class Bench:
         self._lives = 0
         self.launches: list[launch.Launch] = []
         """Every launch that ever left, over all lives."""
+        self.accepting = True
+        self.cannot_start: str | None = None
         self.begin()
 
     # lives
@@ -139,6 +141,7 @@ class Bench:
         """A new life over what is in the database."""
         self._lives += 1
         self.connection = self._connect(self.paths.database)
+        self.connection.pragma("synchronous", 0)  # no test here cuts the power
         self.store = Store(self.connection)
         self.world = World(
             paths=self.paths,
@@ -164,13 +167,22 @@ class Bench:
 
     # turns
 
-    def turn(self, ms: int = 0) -> None:
-        """One turn, `ms` after the last."""
+    def turn(self, ms: int = 0, silent: bool = False) -> None:
+        """One turn, `ms` after the last. A reconciled launcher beats before it and accepts what was launched in it,
+        unless it is `silent`."""
         self.clock.advance(ms)
+        link = self.world.link
+        if ms and link.state == "ready" and not silent:
+            beat = launch.Heartbeat(link.instance, link.epoch, GatewayState.NONE, PoolState(), self.cannot_start)
+            self.ports.batch.launch.append((link.address or LAUNCHER, launch.encode(beat)))
         before = len(self.ports.launch_wire.sent)
         self.actor.turn(lambda: None)
         orders = [launch.decode_to_launcher(frames[-1]) for frames in self.ports.launch_wire.sent[before:]]
-        self.launches += [order for order in orders if isinstance(order, launch.Launch)]
+        launched = [order for order in orders if isinstance(order, launch.Launch)]
+        self.launches += launched
+        if self.accepting:
+            accepted = [(LAUNCHER, launch.encode(launch.Accepted(sent.run, 7))) for sent in launched]
+            self.ports.batch.launch += accepted
 
     def turns(self, count: int = 3) -> None:
         for _ in range(count):
@@ -199,12 +211,6 @@ class Bench:
         runs = {name: (found or {}).get(name, RunState.ABSENT) for name in welcome.active}
         self.tell(launch.Inventory(welcome.instance, welcome.epoch, runs), address=address)
         return welcome
-
-    def beat(self, cannot_start: str | None = None, address: Address = LAUNCHER) -> None:
-        link = self.world.link
-        self.tell(
-            launch.Heartbeat(link.instance, link.epoch, GatewayState.NONE, PoolState(), cannot_start), address=address
-        )
 
     # executors
 
