@@ -115,6 +115,8 @@ class Run:
             self.deadlines.clear(Event.SETUP_DUE)
             self._note_start()
             self._enter_running()
+        # A leader that was quick has ended already, and what said so came while its end meant nothing yet.
+        self._child_ended()
 
     def _setup_due(self) -> None:
         self._stop_setup(verdict.setup_timed_out(self._intent.limits.setup_ms))
@@ -133,6 +135,7 @@ class Run:
         elif self.phase is Phase.SETUP:
             self._task.close_setup()
             self._enter_stopping(why, grace_ms=0)
+            self._child_ended()
 
     # RUNNING
 
@@ -155,6 +158,8 @@ class Run:
         self._tools.reporter.progress("running", *self._task.written)
         if self._may_not_be_truncated():
             self._stop(verdict.output_limit(self._intent.limits.output_max_bytes))
+            # It stands even if the task turns out to have ended by itself.
+            self._late_output()
 
     def _silence_due(self) -> None:
         """Looked at when it is due, instead of moved with each byte."""

@@ -81,7 +81,12 @@ class Scheduler:
         self.send_raw(run_id, run.encode(message))
 
     def send_raw(self, run_id: str, data: bytes) -> None:
-        self.socket.send_multipart([self._peers[run_id], data])
+        try:
+            self.socket.send_multipart([self._peers[run_id], data])
+        except zmq.ZMQError as error:
+            # The executor was killed on purpose.
+            if error.errno != zmq.EHOSTUNREACH:
+                raise
 
     def serve(self, timeout_ms: int = 0) -> None:
         """Takes and answers what comes within the time."""

@@ -10,7 +10,7 @@ import pytest
 
 from cronward.protocol.job import Secret
 from cronward.protocol.outcome import Outcome, Reason, Status
-from tests.support.executor_rig import NO_LIMITS, PATH, Executor, Rig, wait_for
+from tests.support.executor_rig import NO_LIMITS, PATH, Executor, Rig, alive, now_ms, wait_for
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 no_switch = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
@@ -253,6 +253,21 @@ def test_a_switch_that_takes_too_long_times_out(rig: Rig, executor: Executor, tm
     result, free = rig.finish(executor, run_id)
     assert (result.reason, result.started_ms, free.fit) == (Reason.SETUP_TIMED_OUT, None, True)
     assert executor.descendants() == []
+
+
+@root_only
+@pytest.mark.parametrize("program", ["true", "nope"])
+def test_a_leader_that_is_over_before_its_setup_was_noticed(rig: Rig, executor: Executor, program: str) -> None:
+    run_id = rig.begin(executor, program, user="nobody")
+    leader = switching(executor)
+    os.kill(executor.pid, signal.SIGSTOP)
+    rig.wait_for("the leader's end", lambda: not alive(leader))
+    os.kill(executor.pid, signal.SIGCONT)
+    begun = now_ms()
+    result, free = rig.finish(executor, run_id)
+    assert result.exit_code == (0 if program == "true" else 127)
+    assert now_ms() - begun < 3000
+    assert free.fit
 
 
 @root_only

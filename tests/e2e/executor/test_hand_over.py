@@ -292,7 +292,7 @@ def test_progress_is_throttled(rig: Rig, executor: Executor) -> None:
     assert rig.scheduler.progress[-1].stdout_bytes >= 6
 
 
-def test_an_executor_of_a_killed_one_is_a_subreaper_in_its_own_cgroup(rig: Rig, executor: Executor) -> None:
+def test_everything_of_a_run_is_in_the_executors_own_cgroup(rig: Rig, executor: Executor) -> None:
     from cronward.protocol.cgroup import executor_cgroup, own_cgroup
     from cronward.protocol.identity import ProcessIdentity, boot_id
 
@@ -304,9 +304,10 @@ def test_an_executor_of_a_killed_one_is_a_subreaper_in_its_own_cgroup(rig: Rig, 
     group = executor_cgroup(ProcessIdentity(executor.pid, ticks, boot_id()), parent)
     rig.begin(executor, "sh", "-c", "setsid sleep 300 & sleep 300")
     rig.wait_for("three processes", lambda: len(executor.descendants()) >= 2)
+    family = {executor.pid, *executor.descendants()}
     members = {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
-    assert {executor.pid, *executor.descendants()} <= members
+    assert family <= members
     (group / "cgroup.kill").write_text("1")
     executor.process.wait(DEADLINE_S)
-    assert not any(alive(pid) for pid in members)
+    rig.wait_for("the end of all", lambda: not any(alive(pid) for pid in members))
     group.rmdir()

@@ -68,7 +68,7 @@ def test_signals_of_a_task_to_its_session_spare_the_neighbours(rig: Rig, executo
 def test_cancel_ends_a_grandchild_that_keeps_the_pipe(rig: Rig, executor: Executor) -> None:
     script = "(while :; do echo tick; sleep 0.1; done) & sleep 0.3"
     run_id = rig.begin(executor, "sh", "-c", script, limits=msgspec.structs.replace(NO_LIMITS, grace_ms=500))
-    rig.wait_for("hello", lambda: rig.scheduler.hellos)
+    rig.wait_for("the first tick", (rig.directory(run_id) / "stdout").exists)
     executor.pair.send(pair.encode(pair.CancelRun(run_id, "operator")))
     begun = now_ms()
     result, free = rig.finish(executor, run_id)
