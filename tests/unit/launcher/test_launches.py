@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from cronward.launcher.judgement import read_intent
 from cronward.launcher.launches import Launches
 from cronward.launcher.live import LiveRun
 from cronward.launcher.pool import Pool
@@ -16,9 +17,11 @@ from cronward.launcher.run_directories import RunDirectories
 from cronward.launcher.spawner import Spawned
 from cronward.protocol import pair, rundir
 from cronward.protocol.clock import SystemClock
-from cronward.protocol.identity import own_identity
+from cronward.protocol.identity import ProcessIdentity, boot_id, own_identity, start_ticks
 from cronward.protocol.launch import Accepted, Launch, Refused, RefuseReason
 from cronward.protocol.rundir import Limits
+
+PARENT = ProcessIdentity(os.getppid(), start_ticks(os.getppid()) or 0, boot_id())
 
 
 class InTest:
@@ -28,9 +31,10 @@ class InTest:
         self.ends: list[socket.socket] = []
 
     def spawn(self) -> Spawned:
+        """The second claims to be the parent process, so that the two can be told apart."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        theirs.send(pair.encode(pair.Ready(own_identity())))
+        theirs.send(pair.encode(pair.Ready(PARENT if len(self.ends) == 1 else own_identity())))
         theirs.setblocking(False)
         self.ends.append(theirs)
         return Spawned(ours, None)
@@ -99,6 +103,7 @@ def test_a_refused_packet_goes_to_another_executor_with_a_new_intent(bench: Benc
     handed = bench.received(bench.spawner.ends[0])
     assert handed == pair.HandOver("run", bench.directories.path("run"), "secret")
     assert bench.answers == [Accepted("run", os.getpid())]
+    assert read_intent(bench.directories.path("run")).executor == own_identity()
     assert sorted(os.listdir(bench.directories.path("run"))) == [rundir.INTENT, rundir.LOCK]
 
 
