@@ -1,7 +1,9 @@
 """Real control groups, where there are any."""
 
+import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,24 +11,38 @@ import pytest
 from cronward.launcher.control_groups import ControlGroups
 from cronward.protocol.cgroup import executor_cgroup, own_cgroup
 from cronward.protocol.identity import ProcessIdentity, boot_id, start_ticks
+from tests.support.waiting import wait_until
 
 DEAD = ProcessIdentity(2**22 + 7, 1, boot_id())
 
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """The group of an executor that is dead."""
-    parent = own_cgroup()
-    if parent is None:
+    """The group of an executor that is dead, below one that no launcher on this machine looks into."""
+    own = own_cgroup()
+    if own is None:
         pytest.skip("no cgroup2 here")
-    group = executor_cgroup(DEAD, parent)
+    parent = own / f"launcher-test-{os.getpid()}"
     try:
-        group.mkdir()
-    except OSError as error:
+        parent.mkdir()
+    except PermissionError as error:
         pytest.skip(f"cgroup2 is not writable here: {error}")
+    group = executor_cgroup(DEAD, parent)
+    group.mkdir()
     yield group
-    if group.exists():
-        group.rmdir()
+    (parent / "cgroup.kill").write_text("1")
+    for directory in sorted(parent.rglob("*/"), reverse=True):
+        if directory.is_dir():
+            wait_until(partial(_removed, directory), f"{directory} can be removed")
+    parent.rmdir()
+
+
+def _removed(directory: Path) -> bool:
+    try:
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def test_everything_in_the_group_is_found_and_ended_and_the_group_removed(group: Path) -> None:
