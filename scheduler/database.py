@@ -58,8 +58,11 @@ def close_database(connection: apsw.Connection) -> None:
 
 def integrity_problems(connection: apsw.Connection) -> list[str]:
     """What SQLite's full check and the foreign keys complain about; empty if all is well. Slow on a large file."""
-    problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    problems += [f"foreign key: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+    try:
+        problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        problems += [f"foreign key: {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+    except apsw.CorruptError as error:  # too damaged to be checked to the end
+        problems = [str(error)]
     return problems
 
 

@@ -156,10 +156,9 @@ def test_the_check_runs_only_after_an_unclean_end(tmp_path: Path) -> None:
     path = ours(tmp_path / "cronward.db", ended=True)
     damage(path)
     open_database(path).close()  # `doctor` and `check` look at everything; a quick start does not
-    with pytest.raises(apsw.CorruptError):
-        connection = open_database(path, read_only=True)
-        assert integrity_problems(connection) != []
-        connection.execute("SELECT count(*) FROM meta").fetchall()
+    connection = open_database(path, read_only=True)
+    assert integrity_problems(connection) != []
+    connection.close()
 
 
 def test_an_empty_file_is_a_first_start_but_no_backup(tmp_path: Path) -> None:

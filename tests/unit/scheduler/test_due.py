@@ -10,8 +10,9 @@ from cronward.protocol.job import Command, Cron, Definition, Every
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Status
 from cronward.protocol.views import JobView, RunView
-from cronward.scheduler import due
+from cronward.scheduler import due, ledger
 from cronward.scheduler.rows import JobRow, find_job
+from cronward.scheduler.world import Turn
 from tests.support.scheduler_bench import Bench, Refusal
 
 MINUTE = 60_000
@@ -156,20 +157,22 @@ def test_a_slot_that_was_requested_before_is_not_requested_again(ready: Bench) -
 
 
 DAMAGE = {
-    "bad JSON": "UPDATE jobs SET definition = '{' WHERE job_id = ?",
-    "unknown payload": "UPDATE jobs SET definition = replace(definition, '\"command\"', '\"teleport\"') WHERE job_id = ?",
-    "unknown schedule": "UPDATE jobs SET definition = replace(definition, '\"every\"', '\"now and then\"') WHERE job_id = ?",
-    "bad zone": (
-        'UPDATE jobs SET definition = replace(definition, \'{"kind":"every"\', '
-        '\'{"kind":"cron","expr":"* * * * *","tz":"Mars/Base","was":"\') WHERE job_id = ?'
-    ),
+    "bad JSON": "'{'",
+    "unknown payload": """json_set(definition, '$.payload.kind', 'teleport')""",
+    "unknown schedule": """json_set(definition, '$.schedule.kind', 'now and then')""",
+    "unknown field": """json_set(definition, '$.later', 1)""",
+}
+UNPLANNABLE = {
+    "bad zone": """json_set(definition, '$.schedule', json('{"kind":"cron","expr":"* * * * *","tz":"Mars/Base"}'))""",
+    "bad expression": """json_set(definition, '$.schedule', json('{"kind":"cron","expr":"99 * * * *","tz":"UTC"}'))""",
+    "no anchor": """json_remove(definition, '$.schedule.anchorMs')""",
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_job_is_flagged_and_the_others_fire(ready: Bench, damage: str) -> None:
     broken, healthy = ready.every(MINUTE, name="broken"), ready.every(MINUTE, name="healthy")
-    ready.sql(DAMAGE[damage], broken.id)
+    ready.sql(f"UPDATE jobs SET definition = {DAMAGE[damage]} WHERE job_id = ?", broken.id)
     ready.turn(MINUTE)
     assert runs_of(ready, broken) == []
     assert [state for _, state in runs_of(ready, healthy)] == ["queued"]
@@ -181,6 +184,21 @@ def test_a_damaged_job_is_flagged_and_the_others_fire(ready: Bench, damage: str)
     finish(ready, healthy)
     ready.turn(MINUTE)
     assert [state for _, state in runs_of(ready, healthy)] == ["ok", "queued"]
+
+
+@pytest.mark.parametrize("damage", UNPLANNABLE)
+def test_a_job_that_cannot_be_planned_runs_the_slot_that_has_come_and_is_flagged(ready: Bench, damage: str) -> None:
+    broken, healthy = ready.every(MINUTE), ready.every(MINUTE)
+    ready.sql(f"UPDATE jobs SET definition = {UNPLANNABLE[damage]} WHERE job_id = ?", broken.id)
+    ready.turn(MINUTE)
+    ready.turn()
+    view = ready.job(broken)
+    assert (view.state.live_run_id is not None, view.flag is not None) == (True, True)
+    finish(ready, broken)
+    assert ready.job(broken).status == "flagged"
+    finish(ready, healthy)
+    ready.turn(MINUTE)
+    assert [len(runs_of(ready, job)) for job in (broken, healthy)] == [1, 2]
 
 
 def test_a_lost_deadline_is_planned_anew_at_the_next_start(ready: Bench) -> None:
@@ -195,15 +213,15 @@ def test_a_lost_deadline_is_planned_anew_at_the_next_start(ready: Bench) -> None
 
 def test_a_bug_in_one_job_stops_nobody_and_leaves_no_event(ready: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, healthy = ready.every(MINUTE, name="broken"), ready.every(MINUTE, name="healthy")
-    real = due.ledger.request
+    real = ledger.request
 
-    def request(turn: due.Turn, job: JobRow, wanted: due.ledger.Request) -> bool:
+    def request(turn: Turn, job: JobRow, wanted: ledger.Request) -> bool:
         made = real(turn, job, wanted)
         if job.job_id == broken.id:
             raise RuntimeError("a bug")
         return made
 
-    monkeypatch.setattr(due.ledger, "request", request)
+    monkeypatch.setattr(ledger, "request", request)
     ready.turn(MINUTE)
     assert runs_of(ready, broken) == []
     assert [view.job_id for view in ready.events("run", RunView)] == [healthy.id]
@@ -275,7 +293,7 @@ def test_a_slot_may_be_spent_by_hand(ready: Bench) -> None:
     st.integers(1_500_000_000_000, 2_500_000_000_000),
 )
 def test_the_next_deadline_is_later_than_now(schedule: Every | Cron, now_ms: int) -> None:
-    job = JobRow(1, "j", "n", True, "", "", 0, 0, now_ms - 5, None, *[None] * 5, 0, 0, 0, 0)
+    job = JobRow(1, "j", "n", True, "", "", 0, 0, now_ms - 5, None, None, None, None, None, None, 0, 0, 0, 0)
     planned = due.plan(job, Definition("n", schedule, Command(["x"])), now_ms)
     assert planned.flag is None
     assert planned.next_due_ms is not None
