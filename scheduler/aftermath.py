@@ -4,7 +4,7 @@ import msgspec
 
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason, Status
-from cronward.scheduler import job_views
+from cronward.scheduler import changes, job_views
 from cronward.scheduler.effects import JobEvent
 from cronward.scheduler.rows import JobRow
 from cronward.scheduler.runstate import NOT_THE_JOBS_FAULT
@@ -64,6 +64,10 @@ def apply(turn: Turn, job: JobRow, ended: Finished) -> None:
     after = decide(job, definition, ended)
     if after.delete:
         turn.store.run("delete_job", position=job.position)
+        before = changes.scheduling(definition) if definition else None
+        changes.note(
+            turn, changes.CRONWARD, "removed", changes.Detail(before=before, why="its run went well"), job.job_id
+        )
         turn.effects.job_events.append(JobEvent("removed", job.job_id))
         return
     failed = ended.status is not Status.OK
@@ -95,6 +99,8 @@ def _disable(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
         revision=jobs.revision(data),
         now_ms=turn.now_ms,
     )
+    detail = changes.Detail(why="its only slot is used up")
+    changes.note_update(turn, changes.CRONWARD, job.job_id, definition, disabled, detail)
     view = job_views.load_view(turn.store, job.job_id)
     turn.effects.job_events.append(JobEvent("updated", job.job_id, view))
 

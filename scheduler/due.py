@@ -6,8 +6,9 @@ from cronward.protocol import ids, log
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
 from cronward.schedule import planner
-from cronward.scheduler import ledger
+from cronward.scheduler import ledger, slot_decisions
 from cronward.scheduler.rows import JobRow, job_rows, live_run
+from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import StorageFailed, StorageFull
 from cronward.scheduler.world import Mode, Turn, World
 
@@ -93,6 +94,7 @@ def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, 
         log.info("slot.already_requested", "the slot has its run already", job=job.job_id, slot_ms=slot_ms)
         return
     turn.store.run("consume_slot", position=job.position)
+    slot_decisions.note(turn, job.job_id, Decision.CONSUMED, slot_ms, slot_ms, live.run_id)
     log.warning(
         "slot.consumed", "the job's earlier run is still live", job=job.job_id, slot_ms=slot_ms, run=live.run_id
     )

@@ -10,7 +10,7 @@ from cronward.protocol.outcome import Reason
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
 from cronward.schedule import planner
 from cronward.schedule.at import PAST_GRACE_MS
-from cronward.scheduler import cancellation, job_views, ledger
+from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.effects import JobEvent
 from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
@@ -61,7 +61,9 @@ def remove(turn: Turn, caller: Caller, params: RemoveParams) -> RemoveAnswer:
     elif live is not None:
         cancellation.cancel(turn, live.run_id, str(caller), "the job was removed")
     turn.store.run("delete_job", position=job.position)
-    _note(turn, caller, job.job_id, "removed", job.name)
+    definition = aftermath.readable(job)
+    before = changes.scheduling(definition) if definition else None
+    changes.note(turn, caller, "removed", changes.Detail(before=before), job.job_id)
     turn.effects.job_events.append(JobEvent("removed", job.job_id))
     active = live is not None and live.state == "active"
     return RemoveAnswer(ok=True, removed=True, cancelling=live.run_id if live and active else None)
@@ -115,17 +117,17 @@ def _insert(turn: Turn, caller: Caller, definition: jobs.Definition) -> JobView:
     )
     next_due_ms = _first_deadline(turn, settled, job_id)
     turn.store.run("insert_job_state", position=row[0] if row else None, next_due_ms=next_due_ms)
-    _note(turn, caller, job_id, "added", settled.name)
+    changes.note(turn, caller, "added", changes.Detail(after=changes.scheduling(settled)), job_id)
     return _told(turn, job_id, "added")
 
 
 def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, raw: dict[str, object]) -> AddResult:
     current = _definition(job)
-    changes = {field: getattr(wanted, field) for field in _CONVERGED}
-    changes["schedule"] = _keep_settled(current.schedule, wanted.schedule)
+    stated = {field: getattr(wanted, field) for field in _CONVERGED}
+    stated["schedule"] = _keep_settled(current.schedule, wanted.schedule)
     if "enabled" in raw:
-        changes["enabled"] = wanted.enabled
-    target = msgspec.structs.replace(current, **changes)
+        stated["enabled"] = wanted.enabled
+    target = msgspec.structs.replace(current, **stated)
     if target == current:
         view = job_views.load_view(turn.store, job.job_id)
         return AddResult(created=False, updated=False, job=job_views.with_slots(view, turn.now_ms))
@@ -154,8 +156,7 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
     if replanned:
         turn.store.run("set_deadline", position=job.position, next_due_ms=_first_deadline(turn, target, job.job_id))
         _withdraw_queued(turn, live_run(turn.store, job.job_id), enabled=target.enabled)
-    fields = [name for name in jobs.Definition.__struct_fields__ if getattr(current, name) != getattr(target, name)]
-    _note(turn, caller, job.job_id, "updated", ", ".join(fields) + (" rescheduled" if reschedule else ""))
+    changes.note_update(turn, caller, job.job_id, current, target, changes.Detail(rescheduled=reschedule))
     return _told(turn, job.job_id, "updated")
 
 
@@ -213,16 +214,3 @@ def _told(turn: Turn, job_id: str, action: str) -> JobView:
     view = job_views.load_view(turn.store, job_id)
     turn.effects.job_events.append(JobEvent(action, job_id, view))
     return job_views.with_slots(view, turn.now_ms)
-
-
-def _note(turn: Turn, caller: Caller, job_id: str, action: str, detail: str) -> None:
-    turn.store.run(
-        "insert_change",
-        at_ms=turn.now_ms,
-        job_id=job_id,
-        action=action,
-        uid=caller.uid,
-        pid=caller.pid,
-        caller=caller.acting_for,
-        detail=detail,
-    )

@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
     "run.cancel": _typed(control.CancelParams, run_commands.cancel),
     "service.status": _typed(control.Params, lambda turn, caller, params: service_commands.status(turn)),
     "service.pause": _typed(control.Params, lambda turn, caller, params: service_commands.pause(turn, caller)),
-    "service.resume": _typed(control.Params, lambda turn, caller, params: service_commands.resume(turn)),
+    "service.resume": _typed(control.Params, lambda turn, caller, params: service_commands.resume(turn, caller)),
     "service.drain": _typed(control.DrainParams, service_commands.drain),
     "service.reload": _typed(control.Params, lambda turn, caller, params: service_commands.reload(turn)),
     "status.snapshot": _typed(control.Params, lambda turn, caller, params: service_commands.snapshot(turn)),

@@ -9,6 +9,7 @@ JOBS_PER_SWEEP = 20
 FORGET_BATCH = 100
 REQUESTS_KEPT_MS = 7 * 24 * 3600 * 1000
 NOTICES_KEPT_MS = 30 * 24 * 3600 * 1000
+DECISIONS_KEPT_MS = 30 * 24 * 3600 * 1000
 CHANGES_KEPT = 100_000
 LIVES_KEPT = 1_000
 
@@ -42,4 +43,5 @@ class Retention:
         store.run("prune_requests", before_ms=now_ms - REQUESTS_KEPT_MS, limit=10_000)
         store.run("prune_notices", before_ms=now_ms - NOTICES_KEPT_MS)
         store.run("prune_changes", keep=CHANGES_KEPT)
+        store.run("prune_slot_decisions", before_ms=now_ms - DECISIONS_KEPT_MS, limit=10_000)
         store.run("prune_lives", keep=LIVES_KEPT)

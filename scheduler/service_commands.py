@@ -6,7 +6,7 @@ from cronward.protocol import launch
 from cronward.protocol.control import DrainParams
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CronStatus, DrainAnswer, LauncherView, NextSlot, ServiceStatus, StatusSnapshot
-from cronward.scheduler import cancellation, notices, run_views
+from cronward.scheduler import cancellation, changes, notices, run_views
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.launcher_link import LinkState
 from cronward.scheduler.rows import integer, run_rows, text
@@ -21,6 +21,7 @@ STATUS_NOTICES = 5
 def pause(turn: Turn, caller: Caller) -> ServiceStatus:
     """service.pause: nothing becomes due and nothing starts, also after a restart. What runs goes on."""
     turn.store.run("set_meta", key=PAUSED_BY, value=str(caller))
+    changes.note(turn, caller, "paused", changes.Detail())
     turn.world.paused_by = str(caller)
     if turn.world.mode is Mode.RUNNING:
         turn.world.mode = Mode.PAUSED
@@ -28,9 +29,10 @@ def pause(turn: Turn, caller: Caller) -> ServiceStatus:
     return status(turn)
 
 
-def resume(turn: Turn) -> ServiceStatus:
+def resume(turn: Turn, caller: Caller) -> ServiceStatus:
     """service.resume: ends a pause or a drain. Slots that were missed are one slot per job."""
     turn.store.run("delete_meta", key=PAUSED_BY)
+    changes.note(turn, caller, "resumed", changes.Detail())
     turn.world.paused_by = None
     if turn.world.mode in (Mode.PAUSED, Mode.DRAINING):
         turn.world.mode = Mode.RUNNING
@@ -42,6 +44,7 @@ def drain(turn: Turn, caller: Caller, params: DrainParams) -> DrainAnswer:
     """service.drain: nothing more starts until resume or the next start; asked again, it tells what is left."""
     if turn.world.mode in (Mode.RUNNING, Mode.PAUSED):
         turn.world.mode = Mode.DRAINING
+        changes.note(turn, caller, "drained", changes.Detail())
         turn.effects.service_changed = True
     cancelled = cancellation.cancel_all(turn, str(caller), "drain") if params.kill else 0
     return DrainAnswer(turn.store.integer("count_active"), turn.store.integer("count_queued"), cancelled)

@@ -91,3 +91,26 @@ VALUES (:at_ms, :job_id, :action, :uid, :pid, :caller, :detail);
 -- name: prune_changes
 -- Bounded: the newest rows are kept.
 DELETE FROM changes WHERE change <= (SELECT max(change) FROM changes) - :keep;
+
+-- name: insert_slot_decision
+INSERT INTO slot_decisions (job_id, decision, slot_ms, until_ms, run_id, at_ms)
+VALUES (:job_id, :decision, :slot_ms, :until_ms, :run_id, :at_ms);
+
+-- name: extend_slot_decision
+-- The newest row of the job, if it is the same decision for the same run.
+UPDATE slot_decisions SET until_ms = :until_ms
+WHERE position = (SELECT max(position) FROM slot_decisions WHERE job_id = :job_id)
+  AND decision = :decision AND run_id = :run_id;
+
+-- name: prune_slot_decisions_of_job
+-- The newest are kept.
+DELETE FROM slot_decisions
+WHERE job_id = :job_id AND position <= (
+    SELECT position FROM slot_decisions WHERE job_id = :job_id ORDER BY position DESC LIMIT 1 OFFSET :keep
+);
+
+-- name: prune_slot_decisions
+-- Positions grow with time, so the old ones are the first.
+DELETE FROM slot_decisions WHERE position IN (
+    SELECT position FROM slot_decisions WHERE at_ms < :before_ms ORDER BY position LIMIT :limit
+);

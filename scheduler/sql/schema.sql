@@ -106,7 +106,19 @@ CREATE TABLE requests (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX requests_age ON requests (at_ms);
 
--- Who changed what.
+-- What became of slots that are no run of their own: those from slot_ms to until_ms. Bounded per job and in age.
+CREATE TABLE slot_decisions (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id   TEXT NOT NULL,
+    decision TEXT NOT NULL CHECK (decision IN ('consumed', 'dropped', 'deferred', 'backoff')),
+    slot_ms  INTEGER NOT NULL,
+    until_ms INTEGER NOT NULL,
+    run_id   TEXT,
+    at_ms    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX slot_decisions_by_job ON slot_decisions (job_id, position);
+
+-- Who changed what. A row without a job concerns the whole service. detail is JSON (changes.Detail).
 CREATE TABLE changes (
     change   INTEGER PRIMARY KEY AUTOINCREMENT,
     at_ms    INTEGER NOT NULL,

@@ -37,6 +37,9 @@ CREATE UNIQUE INDEX runs_one_live ON runs (job_id) WHERE state IN ('queued', 'ac
 -- index runs_queue
 CREATE INDEX runs_queue ON runs (slot_ms, requested_ms, job_position) WHERE state = 'queued';
 
+-- index slot_decisions_by_job
+CREATE INDEX slot_decisions_by_job ON slot_decisions (job_id, position);
+
 -- table changes
 CREATE TABLE changes (
     change   INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -147,6 +150,17 @@ CREATE TABLE runs (
     CHECK ((kind = 'manual') = (mode IS NOT NULL)),
     CHECK ((cancel_ms IS NULL) = (cancel_by IS NULL)),
     CHECK (state NOT IN ('error', 'skipped') OR reason IS NOT NULL)
+) STRICT;
+
+-- table slot_decisions
+CREATE TABLE slot_decisions (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id   TEXT NOT NULL,
+    decision TEXT NOT NULL CHECK (decision IN ('consumed', 'dropped', 'deferred', 'backoff')),
+    slot_ms  INTEGER NOT NULL,
+    until_ms INTEGER NOT NULL,
+    run_id   TEXT,
+    at_ms    INTEGER NOT NULL
 ) STRICT;
 
 -- table sqlite_sequence
