@@ -117,7 +117,7 @@ def test_an_executor_that_dies_with_the_run_in_its_socket_interrupts_it(rig: Rig
 
 
 def test_a_dead_executor_never_gets_a_run(rig: Rig) -> None:
-    """Killed between its last word and the hand-over: the kernel refuses the packet, another executor gets the run."""
+    """Two ready executors die while the launcher looks away; the launch that came meanwhile goes to another one."""
     daemon = rig.start()
     rig.reconciled()
     first, second = rig.started("a", "hang"), rig.started("b", "hang")
@@ -127,6 +127,7 @@ def test_a_dead_executor_never_gets_a_run(rig: Rig) -> None:
     daemon.pause()
     for pid in children:
         kill(pid)
+    wait_until(lambda: all(processes.state(pid) == "Z" for pid in children), "both are dead and nobody knows")
     rig.order("run")
     daemon.resume()
     accepted = rig.expect(launch.Accepted, "run")
