@@ -72,7 +72,7 @@ def handle(turn: Turn, arrived: Arrived, backups: backup.Backups) -> None:
         request_id = request.id
         _check_permission(arrived.socket, request.method)
         payload = _apply(turn, arrived, request, backups)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         problem = ErrorBody(str(Code.INVALID_REQUEST), f"the request cannot be read: {error}")
         _answer(turn, arrived, control.Response(id=request_id, ok=False, error=problem))
     except CronwardError as error:
@@ -92,7 +92,7 @@ def refuse(turn: Turn, arrived: Arrived, code: Code, message: str) -> None:
     """Answers a request without looking at more than its id."""
     try:
         request_id: str | int | None = control.decode_request(arrived.body).id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         request_id = None
     _answer(turn, arrived, control.Response(id=request_id, ok=False, error=ErrorBody(str(code), message)))
 
