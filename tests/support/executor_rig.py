@@ -233,7 +233,7 @@ class Rig:
     ) -> str:
         """Makes the directory of a new run and returns the run's id."""
         self._count += 1
-        run_id = f"manual:test:{self._count}"
+        run_id = self.run_id(self._count)
         definition = job.Definition("test", job.Every(every_ms=60_000), payload)
         identity = ProcessIdentity(executor.pid, 1, "boot")
         intent = Intent(
@@ -244,6 +244,21 @@ class Rig:
         (directory / rundir.INTENT).write_bytes(rundir.encode_intent(intent))
         (directory / rundir.LOCK).write_bytes(rundir.TASK_MAY_RUN)
         return run_id
+
+    def run_id(self, number: int) -> str:
+        """Id of the run that is made as `number`, from 1 on; unlike that of any other test."""
+        return f"manual:{self.root}:{number}"
+
+    def processes(self, run_id: str) -> list[int]:
+        """Living processes of the run, wherever they are: those that have its id in their environment."""
+        mark = b"CRONWARD_RUN_ID=" + run_id.encode() + b"\0"
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if mark in (entry / "environ").read_bytes():
+                        found.append(int(entry.name))
+        return found
 
     def directory(self, run_id: str) -> Path:
         return self.runs / run_key(run_id)

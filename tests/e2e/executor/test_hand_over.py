@@ -71,7 +71,7 @@ def test_only_the_named_run_is_cancelled(rig: Rig, executor: Executor) -> None:
 
 
 def test_cancel_in_the_answer_to_hello(rig: Rig, executor: Executor) -> None:
-    rig.scheduler.cancel["manual:test:1"] = "superseded"
+    rig.scheduler.cancel[rig.run_id(1)] = "superseded"
     result = rig.run(executor, "sleep", "300")
     assert (result.reason, result.message) == (Reason.CANCELLED, "cancelled: superseded")
 

@@ -35,6 +35,7 @@ def test_a_timed_out_task_leaves_nothing(rig: Rig, executor: Executor, script: s
     assert 500 <= result.duration_ms < 3000
     assert (result.left, result.unended) == (0, False)
     assert executor.descendants() == []
+    assert rig.processes(result.run) == []
 
 
 def test_a_middle_process_that_ignores_term_is_killed_with_its_children(rig: Rig, executor: Executor) -> None:

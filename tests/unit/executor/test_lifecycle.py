@@ -16,7 +16,7 @@ from cronward.protocol import job, outcome, rundir
 from cronward.protocol.identity import own_identity
 from cronward.protocol.outcome import Reason
 from cronward.protocol.pair import HandOver
-from cronward.protocol.run import OUTCOME_HOLD_MS
+from cronward.protocol.run import OUTCOME_HOLD_MS, OUTCOME_RESEND_MS
 from cronward.protocol.sockets import dealer
 
 
@@ -114,6 +114,19 @@ def test_an_outcome_that_cannot_be_saved_holds_the_lock_until_it_is_acknowledged
     assert released(run) is None
     run.handle(Event.RECORDED)
     assert released(run) == Released("run", acknowledged=True, clean=True)
+
+
+def test_an_outcome_is_synced_once_and_only_when_nobody_acknowledged_it(
+    tmp_path: Path, tools: Tools, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    run = failing_run(tmp_path, tools)
+    begun_ms = clock.now_ms
+    pass_time(run, clock, begun_ms + OUTCOME_RESEND_MS - 1)
+    assert synced == []
+    pass_time(run, clock, begun_ms + 5 * OUTCOME_RESEND_MS)
+    assert synced == [str(tmp_path / "run" / rundir.OUTCOME), str(tmp_path / "run")]
 
 
 @pytest.mark.parametrize("event", [Event.CANCEL, Event.TERMINATE, Event.CHILD_ENDED, Event.CONNECTED])
