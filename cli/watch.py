@@ -35,7 +35,7 @@ def watch(session: Session) -> int:
 
     \b
       cronward watch
-      cronward watch --json | jq -c 'select(.event == "run") | .payload'
+      cronward watch --json | jq -c 'select(.payload.runId) | .payload'
     """
     with StatusClient(session.paths, session.clock) as client:
         while True:
@@ -74,7 +74,7 @@ def _text(update: Update, now_ms: int) -> str | None:
             return f"{paint('now', 'bold')}: {_service_text(view.service)}"
         case Silence():
             return paint("the scheduler is silent", "yellow")
-        case Event(event="run" | "cron"):
+        case Event(event="cron"):
             run = run_of(update)
             return _job_line(update) if run is None else run_line(run, now_ms)
         case Event(event="notice"):
@@ -87,7 +87,7 @@ def _text(update: Update, now_ms: int) -> str | None:
 
 def run_of(event: Event) -> RunView | None:
     """The run that an event speaks of; None if it is about a job, or about neither."""
-    if event.event not in ("run", "cron") or "runId" not in decode_result(bytes(event.payload), dict[str, object]):
+    if event.event != "cron" or "runId" not in decode_result(bytes(event.payload), dict[str, object]):
         return None
     return decode_result(bytes(event.payload), RunView)
 

@@ -163,9 +163,9 @@ WRITE_METHODS = (
     "service.reload",
 )
 
-EVENTS = ("cron", "run", "notice", "service", "tick")
-"""cron: a job was added, updated or removed. run: a run changed its state. notice: see NoticeView. service: mode,
-launcher or configuration changed. tick: each second."""
+EVENTS = ("cron", "notice", "service", "tick")
+"""cron: a job was added, updated or removed, or a run was queued, started or finished, as `action` says. notice: see
+NoticeView. service: mode, launcher or configuration changed. tick: each second."""
 
 _request_decoder = msgspec.json.Decoder(Request)
 

@@ -69,7 +69,7 @@ class Emission:
         for job_event in effects.job_events:
             self.publish("cron", job_event)
         for run_event in effects.run_events:
-            self.publish("run", run_event)
+            self.publish("cron", run_event)
         if effects.tick:
             notices.send(self._world, effects.notices)
         for notice in effects.notices:

@@ -23,7 +23,7 @@ def test_an_error_has_no_payload() -> None:
 
 
 def test_an_event_is_read_as_it_was_written() -> None:
-    sent = control.Event("run", "i", 7, msgspec.Raw(b'{"runId":"r"}'))
+    sent = control.Event("cron", "i", 7, msgspec.Raw(b'{"runId":"r"}'))
     assert msgspec.json.decode(msgspec.json.encode(sent), type=control.Event) == sent
 
 
