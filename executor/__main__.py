@@ -59,8 +59,7 @@ def _serve(pair_fd: int, run_socket_path: str, clock: SystemClock) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     reporter = Reporter(dealer(context, run_socket_path, MESSAGE_MAX_BYTES), clock, identity.pid)
     service = Service(pair_socket, signals_fd, reporter, launchpad, clock)
-    # Everything so far lives for ever: the collector need not look at it again.
-    gc.collect()
+    # Everything so far lives for ever: the collector need not look at it again (nor first, for 10 ms).
     gc.freeze()
     service.serve(identity)
     reporter.close()

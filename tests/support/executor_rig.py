@@ -17,6 +17,7 @@ import msgspec
 import zmq
 
 from cronward.protocol import job, outcome, pair, run, rundir
+from cronward.protocol.cgroup import EXECUTOR_PREFIX, own_cgroup
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.identity import ProcessIdentity
 from cronward.protocol.ids import run_key
@@ -185,11 +186,20 @@ class Rig:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
             executor.process.wait()
+            self._remove_group(executor)
             assert executor.process.stderr is not None
             # Shown by pytest when the test fails.
             print(executor.process.stderr.read().decode(errors="replace"), end="")
             executor.process.stderr.close()
         self.scheduler.close()
+
+    @staticmethod
+    def _remove_group(executor: Executor) -> None:
+        parent = own_cgroup()
+        for group in parent.glob(f"{EXECUTOR_PREFIX}{executor.pid}-*") if parent else ():
+            # Busy for as long as something that was left on purpose lives; the parent's launcher would wait, too.
+            with contextlib.suppress(OSError):
+                group.rmdir()
 
     def start(
         self, env: Mapping[str, str] | None = None, wrapper: Sequence[str] = (), deadline_s: float = DEADLINE_S
