@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cronward.cli.daemons import check_command, restore_command
+from cronward.cli.processes import check_command, restore_command
 from cronward.cli.session import Duration, Session, print_json, with_session
 from cronward.cli.text import safe
 from cronward.cli.times import duration

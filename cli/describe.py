@@ -6,9 +6,10 @@ from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronward.cli.text import STATUS_COLOURS, Cell, Column, paint, safe, table
-from cronward.cli.times import duration, interval, relative, short_stamp, stamp
+from cronward.cli.times import duration, relative, short_stamp, stamp
 from cronward.protocol.job import At, Cron, Every, Payload, Schedule
 from cronward.protocol.views import JobView, RunView, SlotView
+from cronward.schedule.duration import interval
 
 JOB_COLUMNS = [
     Column("NAME", flexible=True),

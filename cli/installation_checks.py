@@ -9,8 +9,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from cronward.cli.daemons import check_command, holder
 from cronward.cli.findings import Finding, Level
+from cronward.cli.processes import check_command, holder
 from cronward.cli.session import Session
 from cronward.protocol import config
 from cronward.protocol.cgroup import own_cgroup

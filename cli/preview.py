@@ -9,7 +9,6 @@ import click
 from cronward.cli.describe import facts_text, schedule_text, slot_lines
 from cronward.cli.scheduleflags import repeating_fields
 from cronward.cli.session import Session, print_json, with_requests
-from cronward.cli.times import interval
 from cronward.protocol import config
 from cronward.protocol.control import JobRef
 from cronward.protocol.errors import Code, CronwardError
@@ -17,6 +16,7 @@ from cronward.protocol.job import Cron, Every, Schedule, convert
 from cronward.protocol.views import JobView, SlotView
 from cronward.schedule import planner
 from cronward.schedule.at import at_in_zone, parse_at
+from cronward.schedule.duration import interval
 
 _PREVIEW_ID = "00000000-0000-4000-8000-000000000000"
 """Stands for the id that a job has not yet: H and stagger depend on it."""

@@ -3,10 +3,10 @@
 import click
 
 from cronward.cli.jobflags import JobFlags
-from cronward.cli.times import parse_duration_ms
 from cronward.protocol.errors import InvalidRequest
 from cronward.protocol.job import Cron, Every, Schedule
 from cronward.schedule.at import at_in_zone, iso_utc, parse_at
+from cronward.schedule.duration import parse_duration_ms
 
 Fields = dict[str, object]
 

@@ -12,12 +12,12 @@ import click
 import msgspec
 
 from cronward.cli.main import Options
-from cronward.cli.times import parse_duration_ms
 from cronward.protocol.client import DEFAULT_TIMEOUT_MS, ControlClient, decode_result
 from cronward.protocol.clock import Clock, SystemClock
 from cronward.protocol.control import READ_METHODS, Params
 from cronward.protocol.errors import Unreachable
 from cronward.protocol.paths import Paths, resolve
+from cronward.schedule.duration import parse_duration_ms
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -8,7 +8,7 @@ import click
 
 from cronward.cli.console import Console
 from cronward.cli.daemon import Daemon, Event, State
-from cronward.cli.daemons import LAUNCHER, SCHEDULER, holder, serve_command
+from cronward.cli.processes import LAUNCHER, SCHEDULER, holder, serve_command
 from cronward.cli.session import Session, with_session
 from cronward.cli.supervisor import Exited, Happening, Ready, Signalled, Supervisor
 from cronward.cli.text import safe

@@ -7,7 +7,7 @@ import threading
 import msgspec
 import pytest
 
-from cronward.cli.daemons import holder
+from cronward.cli.processes import holder
 from cronward.protocol import exits
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.status_client import Silence, Snapshot, StatusClient

@@ -170,7 +170,7 @@ def test_follow_ends_with_the_run_and_loses_nothing(
         asked += 1
         if asked == 2:
             with (directory / "stdout").open("ab") as stdout:
-                stdout.write(b"last words\n")
+                stdout.write(b"." * 200_000 + b"last words\n")
         return [ok(request, msgspec.to_builtins(view(state="active" if asked == 1 else "ok")))]
 
     query.start(answer)

@@ -211,6 +211,14 @@ def test_what_its_daemons_leave_is_reaped(start: Start, tmp_path: Path) -> None:
     wait_until(lambda: not orphan.exists(), "the orphan is reaped", 5)
 
 
+def test_a_daemon_has_a_session_of_its_own(start: Start) -> None:
+    """So what a terminal sends to its processes reaches `up` alone."""
+    up = start(f"echo pid $$ >&2; {READY}{STAY}", READY + STAY)
+    up.wait_for("up.ready")
+    pid = int(up.log.read_text().split("pid ")[1].split()[0])
+    assert os.getsid(pid) == pid
+
+
 def test_ctrl_z_does_not_stop_it(start: Start) -> None:
     up = start(READY + STAY, READY + STAY)
     up.wait_for("up.ready")

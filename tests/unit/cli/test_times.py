@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cronward.cli.times import DURATION_MAX_MS, duration, interval, parse_duration_ms, relative, short_stamp, stamp
+from cronward.cli.times import duration, relative, short_stamp, stamp
+from cronward.schedule.duration import DURATION_MAX_MS, interval, parse_duration_ms
 from tests.unit.cli.samples import NOW_MS
 
 AUCKLAND = ZoneInfo("Pacific/Auckland")
