@@ -1,9 +1,23 @@
 """Log lines: one JSON object each, with a stable event."""
 
+import logging
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
 from cronward.protocol import log
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Setting up the log is for the life of a process; other tests of this one have to find it as it was."""
+    logger = logging.getLogger("cronward")
+    handlers, propagate, level = list(logger.handlers), logger.propagate, logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.propagate = propagate
+    logger.setLevel(level)
 
 
 class FixedClock:
