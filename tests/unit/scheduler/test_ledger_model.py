@@ -5,15 +5,17 @@ The model plays the launcher: it knows what it was really given and what became 
 """
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
-from cronward.protocol import launch, outcome
+from cronward.protocol import ids, launch, outcome
 from cronward.protocol.config import Capacity, Config
 from cronward.protocol.launch import Gone, RefuseReason, RunState
 from cronward.protocol.outcome import Status
@@ -48,9 +50,11 @@ class Ledger(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._directory = tempfile.TemporaryDirectory()
+        self._job_ids = mock.patch.object(ids, "new_job_id", map("job-{}".format, itertools.count()).__next__)
+        self._job_ids.start()  # so that a run of this machine can be repeated
         self.bench = Bench(Path(self._directory.name), Config(capacity=Capacity(runs=CAPACITY)))
         self.bench.accepting = False
-        self.held: set[str] = set()
+        self.held: dict[str, None] = {}
         """Runs that an executor really has."""
         self.done: dict[str, bytes | None] = {}
         """Runs that are really over, with their outcome if there is one."""
@@ -65,6 +69,7 @@ class Ledger(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.bench.close()
+        self._job_ids.stop()
         self._directory.cleanup()
 
     # the launcher, as it really is
@@ -77,7 +82,7 @@ class Ledger(RuleBasedStateMachine):
     def take_launches(self) -> None:
         """What arrived is handed to executors."""
         for run_id in self.new_launches():
-            self.held.add(run_id)
+            self.held[run_id] = None
             self.bench.ports.batch.launch.append((LAUNCHER, launch.encode(launch.Accepted(run_id, 1))))
 
     def truth(self, run_id: str) -> RunState:
@@ -141,8 +146,8 @@ class Ledger(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data(), status=st.sampled_from(Status), told=st.sampled_from(["executor", "launcher", "nobody"]))
     def a_task_ends(self, data: st.DataObject, status: Status, told: str) -> None:
-        run_id = data.draw(st.sampled_from(sorted(self.held)))
-        self.held.discard(run_id)
+        run_id = data.draw(st.sampled_from(list(self.held)))
+        del self.held[run_id]
         reason = outcome.Reason.EXIT_CODE if status is not Status.OK else None
         self.done[run_id] = outcome.encode(self.bench.outcome(run_id, status, reason))
         if told == "executor":
@@ -153,15 +158,15 @@ class Ledger(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def an_executor_dies(self, data: st.DataObject) -> None:
-        run_id = data.draw(st.sampled_from(sorted(self.held)))
-        self.held.discard(run_id)
+        run_id = data.draw(st.sampled_from(list(self.held)))
+        del self.held[run_id]
         self.done[run_id] = None
         self.bench.tell(self.exited(run_id))
 
     @precondition(lambda self: self.done)
     @rule(data=st.data(), contradict=st.booleans())
     def it_is_told_again(self, data: st.DataObject, contradict: bool) -> None:
-        run_id = data.draw(st.sampled_from(sorted(self.done)))
+        run_id = data.draw(st.sampled_from(list(self.done)))
         if contradict:
             self.bench.report(run_id, Status.ERROR, outcome.Reason.SIGNAL)
         else:
@@ -176,7 +181,7 @@ class Ledger(RuleBasedStateMachine):
 
     @rule(data=st.data(), abandon=st.booleans())
     def cancel(self, data: st.DataObject, abandon: bool) -> None:
-        known = sorted(self.seen)
+        known = list(self.seen)
         if known:
             run_id = data.draw(st.sampled_from(known))
             self.bench.ask("run.cancel", CancelAnswer, {"runId": run_id, "abandon": abandon})
