@@ -1,7 +1,7 @@
 """Configuration: one TOML file, environment overrides, defaults that work with neither.
 
 A value is found in the order environment, file, default. The variable of a key is CRONWARD_ and its path in capitals:
-`capacity.runs` is CRONWARD_CAPACITY_RUNS, `default_tz` is CRONWARD_DEFAULT_TZ.
+`capacity.runs` is CRONWARD_CAPACITY_RUNS, `default_tz` is CRONWARD_DEFAULT_TZ. Lists are separated by commas.
 """
 
 import os
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from cronward.protocol.errors import ConfigError, InvalidRequest
-from cronward.protocol.job import convert
+from cronward.protocol.job import CatchUpPolicy, Delay, Delays, Preset, Transient, convert
 
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -54,6 +54,36 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     runs_per_job: Positive = 2000
 
 
+class RetryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens after failures, for jobs that say nothing themselves. The preset gives delays, number and jitter
+    of quick retries where the three keys below it are not set; `backoff_s` is the ladder after each further failure
+    in a row. 0 in the two `disable_after` keys means never."""
+
+    preset: Preset = "openclaw"
+    delays_s: tuple[Delay, ...] = ()
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
+    transient: tuple[Transient, ...] = ("rate_limit", "overloaded", "network", "timeout", "server_error")
+    backoff_s: Delays = (30, 60, 300, 900, 3600)
+    refire_gap_s: Annotated[float, Meta(ge=0, le=60)] = 2
+    disable_after: Natural = 10
+    disable_after_schedule_errors: Natural = 3
+
+
+class CatchUpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to slots that nobody could serve in time (stopped, paused, suspended, clock set): `policy` and its
+    bounds for jobs that say nothing themselves, and how quickly all jobs together are caught up. A slot that is at
+    most `grace_s` late is not missed. `max_age_s` 0 means any age."""
+
+    policy: CatchUpPolicy = "latest"
+    max_runs: Annotated[int, Meta(ge=1, le=1000)] = 10
+    max_age_s: Seconds = 0
+    grace_s: Annotated[float, Meta(ge=0, le=3600)] = 2
+    immediate: Annotated[int, Meta(ge=0, le=10_000)] = 5
+    spacing_s: Annotated[float, Meta(ge=0, le=3600)] = 5
+    agent_delay_s: Annotated[float, Meta(ge=0, le=86_400)] = 120
+
+
 class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The agent gateway whose liveness is probed. `none`: there is none."""
 
@@ -81,6 +111,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: Retention = Retention()
     gateway: GatewayConfig = GatewayConfig()
     status: StatusConfig = StatusConfig()
+    retry: RetryConfig = RetryConfig()
+    catch_up: CatchUpConfig = CatchUpConfig()
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -127,7 +159,8 @@ def load(path: Path, environ: Mapping[str, str], *, must_exist: bool = False) ->
     try:
         config = convert(raw, Config)
     except InvalidRequest as error:
-        raise ConfigError(f"{_source(error.field, path, environ)}: {error.message}") from None
+        key = error.field.partition("[")[0]
+        raise ConfigError(f"{_source(key, path, environ)}: {error.message}") from None
     _check(config, path, environ)
     return config
 
@@ -195,12 +228,19 @@ def _parse_override(key: str, text: str) -> object:
         if text.lower() not in ("true", "false", "1", "0"):
             raise ConfigError(f"environment: {variable(key)}={text!r} is not true or false")
         return text.lower() in ("true", "1")
-    if isinstance(default, int | float):
-        try:
-            return float(text) if "." in text else int(text)
-        except ValueError:
-            raise ConfigError(f"environment: {variable(key)}={text!r} is not a number") from None
-    return text
+    if isinstance(default, tuple):
+        return [_number_or_text(part.strip()) for part in text.split(",") if part.strip()]
+    parsed = text if isinstance(default, str) else _number_or_text(text)
+    if isinstance(parsed, str) and not isinstance(default, str):
+        raise ConfigError(f"environment: {variable(key)}={text!r} is not a number")
+    return parsed
+
+
+def _number_or_text(text: str) -> int | float | str:
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return text
 
 
 def _set(raw: dict[str, object], key: str, value: object) -> None:

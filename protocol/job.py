@@ -7,7 +7,7 @@ not judged here but in `cronward.schedule`.
 import base64
 import hashlib
 import re
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,11 @@ RESERVED_KEYS = ("heartbeat-task:", "heartbeat:", "skill-collection-review:")
 Label = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 Words = Annotated[list[str], Meta(min_length=1, max_length=4096)]
 Seconds = Annotated[float, Meta(ge=0, le=315_576_000)]
+Delay = Annotated[float, Meta(gt=0, le=31_557_600)]
+Delays = Annotated[tuple[Delay, ...], Meta(min_length=1, max_length=32)]
+Preset = Literal["openclaw", "goclaw"]
+Transient = Literal["rate_limit", "overloaded", "network", "timeout", "server_error"]
+CatchUpPolicy = Literal["latest", "none", "all"]
 
 
 class At(msgspec.Struct, frozen=True, tag="at", tag_field="kind", forbid_unknown_fields=True, rename="camel"):
@@ -115,6 +120,36 @@ class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     account_id: str | None = None
 
 
+class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """How failures of this job are handled; what is missing is the configuration's. `preset` names delays and jitter
+    of quick retries, `transient` the classes of errors that get one, `backoffSeconds` the ladder after each further
+    failure in a row. `disableAfter` 0 means never."""
+
+    preset: Preset | None = None
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    delays_seconds: Delays | None = None
+    jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
+    transient: tuple[Transient, ...] | None = None
+    backoff_seconds: Delays | None = None
+    disable_after: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+
+
+class CatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """What happens to slots that came while the scheduler could not serve them; what is missing is the
+    configuration's. `maxRuns` bounds the policy `all`; `maxAgeSeconds` 0 means any age."""
+
+    policy: CatchUpPolicy | None = None
+    max_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    max_age_seconds: Seconds | None = None
+
+
+class Pacing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Bounds of the next check that a run may propose: durations such as `30s` or `1h30m`, or ms. Stored in ms."""
+
+    min: int | str | None = None
+    max: int | str | None = None
+
+
 class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """What a job is, without its id and without anything that changes by running."""
 
@@ -132,8 +167,12 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     session_target: str = "isolated"
     wake_mode: str = "now"
     delivery: Delivery = Delivery()
+    retry: Retry | None = None
+    catch_up: CatchUp | None = None
+    pacing: Pacing | None = None
 
 
+_MERGED = frozenset({"schedule", "payload", "retry", "catchUp", "pacing"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "payload": ("systemEvent", "agentTurn", "script", "heartbeat"),
@@ -168,8 +207,8 @@ def parse_definition(raw: dict[str, object]) -> Definition:
 
 
 def patch_definition(current: Definition, patch: dict[str, object]) -> Definition:
-    """`current` with `patch` laid over it: absent is unchanged, null clears. Schedule and payload of the same kind are
-    merged key by key; of another kind they are replaced. Raises InvalidRequest."""
+    """`current` with `patch` laid over it: absent is unchanged, null clears. Objects are merged key by key;
+    a schedule or payload of another kind is replaced. Raises InvalidRequest."""
     fields: dict[str, object] = msgspec.to_builtins(current)
     for key in ("declarationKey", "owner"):
         if key in patch:
@@ -179,7 +218,11 @@ def patch_definition(current: Definition, patch: dict[str, object]) -> Definitio
         before = fields.get(key)
         if value is None:
             fields.pop(key, None)
-        elif key in ("schedule", "payload") and isinstance(value, dict) and isinstance(before, dict):
+        elif (
+            key in ("schedule", "payload", "retry", "catchUp", "pacing")
+            and isinstance(value, dict)
+            and isinstance(before, dict)
+        ):
             fields[key] = _merged(before, value)
         else:
             fields[key] = value

@@ -46,6 +46,7 @@ class Reason(enum.StrEnum):
     UNKNOWN_KIND = "unknown_kind"
     INVALID_SPEC = "invalid_spec"
     NOT_DUE = "not_due"
+    MISSED = "missed"
 
 
 class Stream(msgspec.Struct, frozen=True, array_like=True):

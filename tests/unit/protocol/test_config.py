@@ -90,7 +90,18 @@ def test_every_key_has_its_own_variable_and_can_be_set_by_it(file: Path) -> None
         value = defaults
         for part in key.split("."):
             value = value[part]
-        assert config.load(file, {config.variable(key): str(value)}) == config.Config(), key
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(1 if value is None else value)
+        loaded = config.load(file, {config.variable(key): text})
+        assert config.value(loaded, key) == (1 if value is None else config.value(config.Config(), key)), key
+
+
+def test_lists_in_the_environment(file: Path) -> None:
+    environ = {"CRONWARD_RETRY_BACKOFF_S": "1, 2.5", "CRONWARD_RETRY_TRANSIENT": "network,timeout"}
+    loaded = config.load(file, environ).retry
+    assert loaded.backoff_s == (1, 2.5)
+    assert loaded.transient == ("network", "timeout")
+    with pytest.raises(ConfigError, match="CRONWARD_RETRY_TRANSIENT"):
+        config.load(file, {"CRONWARD_RETRY_TRANSIENT": "bad luck"})
 
 
 def test_keys_that_need_a_restart_are_told() -> None:

@@ -1,0 +1,29 @@
+"""A deadline: when a job is to be looked at next, why then, and which slot it stands for."""
+
+import enum
+
+import msgspec
+
+
+class Kind(enum.StrEnum):
+    """Why a deadline is where it is."""
+
+    SLOT = "slot"
+    """The schedule says so."""
+    RETRY = "retry"
+    """The last run failed with an error that may pass soon."""
+    BACKOFF = "backoff"
+    """The job failed: the slots before this are left out."""
+    CATCH_UP = "catch_up"
+    """A slot was missed and is run late."""
+    PACED = "paced"
+    """The last run proposed it."""
+
+
+class Deadline(msgspec.Struct, frozen=True):
+    """`due_ms` is when; `slot_ms` is the slot that it stands for where that is another instant (one that is run late
+    keeps its own slot, and so its run id). Retries, backoff and paced checks are slots of their own."""
+
+    due_ms: int
+    kind: Kind = Kind.SLOT
+    slot_ms: int | None = None
