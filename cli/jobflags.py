@@ -12,10 +12,10 @@ from cronward.protocol.errors import Code, CronwardError
 F = TypeVar("F", bound=Callable[..., object])
 
 NOT_IN_THIS_RELEASE = frozenset(
-    """--session --wake --on-exit --on-exit-cwd --stream-command --stream-cwd --stream-mode --stream-match
+    """--on-exit --on-exit-cwd --stream-command --stream-cwd --stream-mode --stream-match
     --stream-batch-ms --stream-max-batch-bytes --pacing-min --pacing-max --trigger-script --trigger-once --system-event
     --message --script --script-timeout-seconds --script-tool-budget --model --fallbacks --thinking --light-context
-    --tools --announce --deliver --no-deliver --webhook --channel --to --thread-id --account --best-effort-deliver
+    --tools --announce --deliver --webhook --channel --to --thread-id --account --best-effort-deliver
     --no-light-context --no-best-effort-deliver --failure-alert --no-failure-alert --failure-alert-after
     --failure-alert-channel --failure-alert-to --failure-alert-cooldown --failure-alert-mode
     --clear-pacing --clear-trigger --clear-thinking --clear-fallbacks --clear-model --clear-tools --clear-channel
@@ -35,6 +35,9 @@ class JobFlags(TypedDict):
     delete_after_run: bool | None
     agent: str | None
     session_key: str | None
+    session_target: str | None
+    wake: str | None
+    no_deliver: bool
     at: str | None
     every: str | None
     cron: str | None
@@ -68,6 +71,14 @@ _OPTIONS = [
     ),
     click.option("--agent", metavar="ID", help="Agent that the job belongs to."),
     click.option("--session-key", metavar="KEY", help="Session that the job belongs to."),
+    click.option(
+        "--session",
+        "session_target",
+        type=click.Choice(["isolated"]),
+        help="Where it runs: always in a process of its own.",
+    ),
+    click.option("--wake", type=click.Choice(["now"]), help="When it starts once it is due: always now."),
+    click.option("--no-deliver", is_flag=True, help="Deliver the result nowhere, as always in this release."),
     click.option("--at", metavar="TIME", help="Once: ISO 8601 (UTC without offset or --tz), or 20m from now."),
     click.option("--every", metavar="DURATION", help="At an interval: 30s, 10m, 1h30m."),
     click.option("--cron", metavar="EXPR", help="By a cron expression of 5, 6 or 7 fields, or @daily."),
@@ -193,6 +204,9 @@ def definition_fields(flags: JobFlags) -> dict[str, object]:
         "deleteAfterRun": flags["delete_after_run"],
         "agentId": flags["agent"],
         "sessionKey": flags["session_key"],
+        "sessionTarget": flags["session_target"],
+        "wakeMode": flags["wake"],
+        "delivery": {"mode": "none"} if flags["no_deliver"] else None,
     }
     return {key: value for key, value in fields.items() if value is not None}
 

@@ -110,7 +110,7 @@ class CancelView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 class RunView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One run. `key` names its directory; `state` is queued, active, ok, error or skipped; `status` is the last three.
 
-    `ts` is the time of the last change of state. `waiting` says what a queued run waits for; `unverified_since_ms` and
+    `action` is queued, started or finished. `ts` is the time of the last change of state. `waiting` says what a queued run waits for; `unverified_since_ms` and
     `stalled_since_ms` mark an active one that nobody has vouched for since then.
     """
 
@@ -123,7 +123,7 @@ class RunView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     ts: int
     slot_ms: int
     requested_at_ms: int
-    action: str = "finished"
+    action: str
     mode: str | None = None
     requester: str | None = None
     status: str | None = None

@@ -80,6 +80,7 @@ def run(**changes: object) -> RunView:
         ts=NOW_MS,
         slot_ms=NOW_MS - 60_000,
         requested_at_ms=NOW_MS - 60_000,
+        action="finished",
         status="ok",
         run_at_ms=NOW_MS - 60_000,
         duration_ms=1_200,
