@@ -52,8 +52,7 @@ def main(argv: Sequence[str], make_spawner: Callable[[str], Spawner] = ZygoteSpa
         log.error("launcher.bug", "the launcher ends because of a bug; runs go on", exc_info=True)
         return exits.INTERNAL
     finally:
-        socket.close(LINGER_MS)
-        context.term()
+        context.destroy(LINGER_MS)  # with the monitor of the socket
     return exits.OK
 
 

@@ -11,14 +11,21 @@ from cronward.protocol import launch, log, sockets
 ANSWERS_MAX = 4096
 """Far more than launches can be unanswered at once; a bound all the same."""
 
+EVENTS_PER_TURN = 16
+
 
 class Link:
     """Sends and receives messages of `protocol.launch`. Nothing is kept for a scheduler that is not there, except the
     answers to launches while the peer is slow."""
 
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self.monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self._socket = socket
         self._answers: deque[launch.Accepted | launch.Refused] = deque(maxlen=ANSWERS_MAX)
+
+    def connected(self) -> bool:
+        """Whether a scheduler, perhaps a new one, was reached since the last call."""
+        return sum(1 for _ in sockets.drain(self.monitor, EVENTS_PER_TURN)) > 0
 
     def send(self, message: launch.FromLauncher) -> bool:
         """False if there is no peer or it is full: the caller repeats it later, or need not."""

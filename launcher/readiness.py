@@ -1,4 +1,4 @@
-"""What the loop waits for: the scheduler's socket, and any number of kernel descriptors."""
+"""What the loop waits for: ZeroMQ sockets, and any number of kernel descriptors."""
 
 import select
 from collections.abc import Callable
@@ -10,10 +10,11 @@ class Readiness:
     """One wait for everything. Descriptors live in an epoll that the ZeroMQ poller watches as one: a turn's cost does
     not grow with the number of executors."""
 
-    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+    def __init__(self, *sockets: zmq.Socket[bytes]) -> None:
         self._epoll = select.epoll()
         self._poller = zmq.Poller()
-        self._poller.register(socket, zmq.POLLIN)
+        for socket in sockets:
+            self._poller.register(socket, zmq.POLLIN)
         self._poller.register(self._epoll.fileno(), zmq.POLLIN)
         self._callbacks: dict[int, Callable[[], None]] = {}
 

@@ -57,7 +57,7 @@ class Launcher:
         self._identity = own_identity()
         self._link = Link(socket)
         self._session = Session()
-        self._readiness = Readiness(socket)
+        self._readiness = Readiness(socket, self._link.monitor)
         self._signals = Signals(self._readiness)
         self._gateway = make_probe(config, self._readiness, clock)
         self._exits = Exits(self._link.send)
@@ -109,6 +109,8 @@ class Launcher:
     def _turn(self) -> None:
         self._readiness.wait(self._timers.wait_ms())
         self._obey_signals()
+        if self._link.connected():
+            self._session.connected()
         for message in self._link.receive(MESSAGES_PER_TURN):
             self._orders.handle(message)
         self._launches.start()

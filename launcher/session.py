@@ -82,6 +82,11 @@ class Session:
         """There is nobody who could answer Leaving."""
         self._become(State.LEFT)
 
+    def connected(self) -> None:
+        """A scheduler was reached just now, perhaps a new one: what is repeated is said at once, and the answer tells
+        whether the epoch still holds."""
+        self._next_ms.clear()
+
     def due(self, now_ms: int) -> list[Say]:
         """What to send at this moment; notices when the scheduler has been silent for too long."""
         self.now_ms = now_ms

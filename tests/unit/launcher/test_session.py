@@ -78,6 +78,16 @@ def test_silence_of_three_intervals_starts_over() -> None:
     assert session.due(7000) == [Say.REGISTER]
 
 
+def test_a_new_connection_is_greeted_at_once() -> None:
+    session = reconciled()
+    assert session.due(10) == [Say.HEARTBEAT]
+    assert session.due(20) == []
+    session.connected()
+    assert session.due(30) == [Say.HEARTBEAT]
+    session.receive(launch.RegisterAgain(), 40)
+    assert session.due(40) == [Say.REGISTER]
+
+
 def test_leaving_waits_two_seconds_for_its_answer() -> None:
     session = reconciled()
     session.stop(1000)
