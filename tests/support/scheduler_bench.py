@@ -291,5 +291,12 @@ class Bench:
         """Payloads of the events of one name, in this life."""
         return [msgspec.json.decode(event.payload, type=kind) for event in self.ports.events if event.event == name]
 
+    def run_events(self) -> list[RunView]:
+        """Changes of runs that were told, in this life."""
+        told = [
+            event.payload for event in self.ports.events if event.event == "cron" and b'"runId"' in bytes(event.payload)
+        ]
+        return [msgspec.json.decode(payload, type=RunView) for payload in told]
+
     def notices(self) -> list[NoticeView]:
         return self.events("notice", NoticeView)

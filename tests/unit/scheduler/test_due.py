@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cronward.protocol.job import Command, Cron, Definition, Every
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Status
-from cronward.protocol.views import JobView, RunView
+from cronward.protocol.views import JobView
 from cronward.scheduler import due, ledger
 from cronward.scheduler.rows import JobRow, find_job
 from cronward.scheduler.world import Turn
@@ -46,7 +46,7 @@ def test_a_slot_is_requested_by_its_own_time_and_seen_before_it_is_launched(read
     assert ready.launches == []
     ready.turn()
     assert runs_of(ready, job) == [(slot, "active")]
-    seen = [view.state for view in ready.events("run", RunView)]
+    seen = [view.state for view in ready.run_events()]
     assert seen == ["queued", "active"]
     assert [sent.run for sent in ready.launches] == list(ready.states())
 
@@ -224,7 +224,7 @@ def test_a_bug_in_one_job_stops_nobody_and_leaves_no_event(ready: Bench, monkeyp
     monkeypatch.setattr(ledger, "request", request)
     ready.turn(MINUTE)
     assert runs_of(ready, broken) == []
-    assert [view.job_id for view in ready.events("run", RunView)] == [healthy.id]
+    assert [view.job_id for view in ready.run_events()] == [healthy.id]
     assert ready.job(broken).status == "flagged"
 
 

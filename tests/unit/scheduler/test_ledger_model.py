@@ -13,7 +13,17 @@ from unittest import mock
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from cronward.protocol import ids, launch, outcome
 from cronward.protocol.config import Capacity, Config
@@ -106,6 +116,12 @@ class Ledger(RuleBasedStateMachine):
 
     # what happens
 
+    @initialize(target=jobs)
+    def begin_with_some_jobs(self) -> MultipleResults[JobView]:
+        jobs = [self.bench.every(every_ms) for every_ms in (1000, 1000, 1000, 2000, 5000)]
+        self.time_passes(1000)
+        return multiple(*jobs, self.bench.at(1000))
+
     @rule(target=jobs, every_s=st.sampled_from([1, 7, 60]), enabled=st.booleans())
     def add_recurring(self, every_s: int, enabled: bool) -> JobView:
         return self.bench.every(every_s * 1000, enabled=enabled)
@@ -114,7 +130,12 @@ class Ledger(RuleBasedStateMachine):
     def add_one_shot(self, in_s: int, keep: bool) -> JobView:
         return self.bench.at(in_s * 1000, deleteAfterRun=not keep)
 
-    @rule(ms=st.sampled_from([0, 5, 900, 1000, 7000, 61_000]))
+    @rule(seconds=st.integers(1, 3))
+    def some_seconds_pass(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.time_passes(1000)
+
+    @rule(ms=st.sampled_from([0, 5, 900, 7000, 61_000]))
     def time_passes(self, ms: int) -> None:
         self.bench.turn(ms)
         self.take_launches()
@@ -154,6 +175,18 @@ class Ledger(RuleBasedStateMachine):
             self.bench.report(run_id, status, reason)
         elif told == "launcher":
             self.bench.tell(self.exited(run_id))
+
+    @rule(statuses=st.lists(st.sampled_from(Status), min_size=3, max_size=3), repeat=st.booleans())
+    def all_tasks_end(self, statuses: list[Status], repeat: bool) -> None:
+        """The usual case, some of it reported twice."""
+        for run_id, status in zip(list(self.held), statuses, strict=False):
+            del self.held[run_id]
+            reason = outcome.Reason.EXIT_CODE if status is not Status.OK else None
+            self.done[run_id] = outcome.encode(self.bench.outcome(run_id, status, reason))
+            for _ in range(2 if repeat else 1):
+                self.bench.report(run_id, status, reason)
+        self.bench.turns(2)
+        self.take_launches()
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -293,8 +326,8 @@ class Ledger(RuleBasedStateMachine):
 
 TestLedger = Ledger.TestCase
 TestLedger.settings = settings(
-    max_examples=30,
-    stateful_step_count=30,
+    max_examples=60,
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

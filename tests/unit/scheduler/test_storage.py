@@ -11,7 +11,7 @@ from cronward.protocol.job import Payload
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Outcome
 from cronward.protocol.rundir import Limits
-from cronward.protocol.views import CronStatus, JobView, RunView, ServiceStatus
+from cronward.protocol.views import CronStatus, JobView, ServiceStatus
 from cronward.scheduler import ledger, settings
 from cronward.scheduler.store import StorageFailed, StorageFull, Store
 from cronward.scheduler.world import Turn
@@ -196,7 +196,7 @@ def test_a_message_that_meets_a_bug_is_undone_alone(ready: Bench, monkeypatch: p
     for run_id in (bad, good):
         ready.report(run_id)
     assert ready.states() == {good: "ok", bad: "active"}
-    finished = [view.run_id for view in ready.events("run", RunView) if view.state == "ok"]
+    finished = [view.run_id for view in ready.run_events() if view.state == "ok"]
     assert finished == [good]
 
 
