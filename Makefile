@@ -3,7 +3,7 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test soak lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test soak simulate lint lock clean bench-burst bench-lag bench-scale
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
@@ -14,6 +14,10 @@ test: $(STAMP)
 # The same crash tests, longer: fifty stops of each daemon, a launcher that is away for a minute.
 soak: $(STAMP)
 	CRONWARD_TEST_HANDOVERS=50 CRONWARD_TEST_ABSENCE_S=60 .venv/bin/pytest -n 2 tests/crash
+
+# A thousand simulated months with 200 jobs each, by as many processes as the tests use.
+simulate: $(STAMP)
+	.venv/bin/python -m tests.simulation
 
 lint: $(STAMP)
 	.venv/bin/ruff check .
