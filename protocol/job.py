@@ -254,6 +254,11 @@ def check(definition: Definition) -> None:
         raise InvalidRequest("", f"the job has {size} bytes as JSON, at most {DEFINITION_MAX_BYTES} are allowed")
 
 
+def kind(schedule: Schedule) -> str:
+    """`at`, `every` or `cron`."""
+    return type(schedule).__name__.lower()
+
+
 def deletes_itself(definition: Definition) -> bool:
     """One-shots do unless told otherwise."""
     if definition.delete_after_run is None:

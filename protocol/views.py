@@ -5,7 +5,7 @@ New fields may appear at any time; readers ignore what they do not know.
 
 import msgspec
 
-from cronward.protocol.job import Delivery, Owner, Payload, Schedule
+from cronward.protocol.job import CatchUp, Delivery, Owner, Pacing, Payload, Retry, Schedule
 
 
 class SlotView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -16,8 +16,17 @@ class SlotView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     note: str | None = None
 
 
+class AutoDisabledView(msgspec.Struct, frozen=True, rename="camel"):
+    """Why and when Cronward switched the job off: consecutive-failures or schedule-errors, and how many in a row."""
+
+    reason: str
+    at_ms: int
+    consecutive_errors: int
+
+
 class JobStateView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What running has done to a job."""
+    """What running has done to a job. `due_kind` says why it is due at `next_run_at_ms`: slot, retry, backoff,
+    catch_up or paced; `due_slot_ms` is the slot that it stands for, if that is another instant."""
 
     next_run_at_ms: int | None = None
     running_at_ms: int | None = None
@@ -33,6 +42,11 @@ class JobStateView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     consumed_slots: int = 0
     schedule_error: str | None = None
     schedule_error_count: int = 0
+    due_kind: str = "slot"
+    due_slot_ms: int | None = None
+    backoff_until_ms: int | None = None
+    schedule_activated_at_ms: int | None = None
+    auto_disabled: AutoDisabledView | None = None
 
 
 class JobView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -59,6 +73,9 @@ class JobView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     session_target: str | None = None
     wake_mode: str | None = None
     delivery: Delivery | None = None
+    retry: Retry | None = None
+    catch_up: CatchUp | None = None
+    pacing: Pacing | None = None
     next_run_at_ms: int | None = None
     last_run_at_ms: int | None = None
     last_run_status: str | None = None
@@ -227,7 +244,8 @@ class NoticeView(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """Answer to service.status. `mode` is running, paused, draining or stopping."""
+    """Answer to service.status. `mode` is running, paused, draining or stopping. `deadlines_far_ahead` counts jobs that
+    wait for more than two slots of theirs since the clock was set back."""
 
     version: str
     instance: str
@@ -252,6 +270,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     jobs_flagged: int
     next_wake_at_ms: int | None
     notices: list[NoticeView]
+    deadlines_far_ahead: int = 0
 
 
 class NextSlot(msgspec.Struct, frozen=True, rename="camel"):

@@ -141,5 +141,4 @@ def _with_gap(deadline: Deadline | None, earliest_ms: int) -> Deadline | None:
     """A slot right after a run waits a moment; it keeps its own time as its slot."""
     if deadline is None or deadline.due_ms >= earliest_ms:
         return deadline
-    slot_ms = deadline.due_ms if deadline.slot_ms is None else deadline.slot_ms
-    return Deadline(earliest_ms, deadline.kind, slot_ms)
+    return Deadline(earliest_ms, deadline.kind, deadline.slot)

@@ -63,3 +63,8 @@ def _compiled(expr: str, tz: str, seed: str) -> CronRule:
 def cron_rule(expr: str, tz: str, job_id: str) -> CronRule:
     """The compiled rule, from a cache. Only an expression with H depends on the job. Raises InvalidRequest."""
     return _compiled(expr, tz, job_id if grammar.uses_hash(expr) else "")
+
+
+def forget() -> None:
+    """The zone database has changed."""
+    _compiled.cache_clear()

@@ -27,3 +27,8 @@ class Deadline(msgspec.Struct, frozen=True):
     due_ms: int
     kind: Kind = Kind.SLOT
     slot_ms: int | None = None
+
+    @property
+    def slot(self) -> int:
+        """The slot's own time in epoch ms; the run's id is made of it."""
+        return self.due_ms if self.slot_ms is None else self.slot_ms

@@ -73,3 +73,8 @@ def _offset_s(tz: str, instant_s: int) -> int:
 
 def _year_start_s(year: int) -> int:
     return (dt.date(year, 1, 1) - dt.date(1970, 1, 1)).days * DAY_S
+
+
+def forget() -> None:
+    """The zone database has changed."""
+    _spans_of_year.cache_clear()

@@ -45,7 +45,7 @@ def _activate(turn: Turn, run_id: str, job_id: str) -> None:
     definition = aftermath.readable(job)
     if definition is None:
         ledger.withdraw(turn, run_id, Reason.UNKNOWN_KIND, "the stored definition cannot be read by this release")
-        due.flag(turn, job, "the stored definition cannot be read")
+        due.flag(turn, job, due.UNREADABLE)
         return
     if ledger.activate(turn, run_id):
         turn.effects.to_launcher.append(_launch(turn, run_id, job.definition, definition.payload))

@@ -1,108 +1,103 @@
-"""What a terminal run does to its job: counters, last result, and the end of one-shots."""
+"""What a terminal run leaves on its job: the decision is `after_run`'s, here it is written."""
 
 import msgspec
 
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason, Status
-from cronward.scheduler import changes, job_views
+from cronward.schedule import after_run, backoff
+from cronward.schedule.after_run import After, Fate
+from cronward.schedule.auto_disable import Cause
+from cronward.schedule.deadline import Kind
+from cronward.scheduler import changes, disabling, slot_decisions
 from cronward.scheduler.effects import JobEvent
 from cronward.scheduler.rows import JobRow
-from cronward.scheduler.runstate import NOT_THE_JOBS_FAULT
+from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.world import Turn
+
+BESIDE_THE_SCHEDULE = frozenset({"force", "if-enabled"})
+"""Modes of manual runs that leave the schedule alone."""
 
 
 class Finished(msgspec.Struct, frozen=True):
     """A run that has ended. `kind` is scheduled, event, or the mode of a manual run."""
 
+    run_id: str
     kind: str
     status: Status
     reason: Reason | None
     message: str
     started_ms: int
+    ended_ms: int
     duration_ms: int
 
 
-class Aftermath(msgspec.Struct, frozen=True):
-    """The decision. A one-shot that is used up is deleted or disabled."""
-
-    consecutive_errors: int
-    consecutive_skipped: int
-    delete: bool = False
-    disable: bool = False
-
-
-def decide(job: JobRow, definition: jobs.Definition | None, ended: Finished) -> Aftermath:
-    """Pure. A definition that cannot be read (None) only gets its counters."""
-    errors, skipped = _counters(job, ended)
-    used_up = (
-        definition is not None
-        and isinstance(definition.schedule, jobs.At)
-        and definition.enabled
-        and job.next_due_ms is None  # a later time was set meanwhile, or a forced run left the slot in the future
-    )
-    if not used_up or definition is None:
-        return Aftermath(errors, skipped)
-    delete = ended.status is Status.OK and jobs.deletes_itself(definition)
-    return Aftermath(errors, skipped, delete=delete, disable=not delete)
-
-
-def _counters(job: JobRow, ended: Finished) -> tuple[int, int]:
-    if ended.reason in NOT_THE_JOBS_FAULT:
-        return job.consecutive_errors, job.consecutive_skipped
-    match ended.status:
-        case Status.ERROR:
-            return job.consecutive_errors + 1, 0
-        case Status.SKIPPED:
-            return 0, job.consecutive_skipped + 1
-        case Status.OK:
-            return 0, 0
-
-
-def apply(turn: Turn, job: JobRow, ended: Finished) -> None:
-    """Writes the decision."""
+def apply(turn: Turn, job: JobRow, finished: Finished) -> None:
+    """Decides and writes."""
     definition = readable(job)
-    after = decide(job, definition, ended)
-    if after.delete:
-        turn.store.run("delete_job", position=job.position)
-        before = changes.scheduling(definition) if definition else None
-        changes.note(
-            turn, changes.CRONWARD, "removed", changes.Detail(before=before, why="its run went well"), job.job_id
-        )
-        turn.effects.job_events.append(JobEvent("removed", job.job_id))
+    after = _decide(turn, job, definition, finished)
+    if after.fate is Fate.DELETED:
+        _delete(turn, job, definition)
         return
-    failed = ended.status is not Status.OK
+    _record(turn, job, finished, after)
+    if definition is None:
+        return
+    if after.fate is Fate.USED_UP:
+        disabling.use_up(turn, job, definition)
+    elif after.fate is Fate.AUTO_DISABLED:
+        problem = finished.message or str(finished.reason)
+        disabling.auto(turn, job, definition, Cause.CONSECUTIVE_FAILURES, after.consecutive_errors, problem[:200])
+
+
+def _decide(turn: Turn, job: JobRow, definition: jobs.Definition | None, finished: Finished) -> After:
+    rules = backoff.rules(turn.world.settings.config.retry, definition.retry if definition else None)
+    state = after_run.Job(
+        definition,
+        job.deadline,
+        job.consecutive_errors,
+        job.consecutive_skipped,
+        job.backoff_until_ms,
+        changed=job.changed_while_active,
+    )
+    ended = after_run.Ended(
+        finished.status,
+        finished.reason,
+        finished.message,
+        min(finished.ended_ms, turn.now_ms),  # the clock may have been set back since
+        finished.run_id,
+        forced=finished.kind in BESIDE_THE_SCHEDULE,
+    )
+    return after_run.decide(state, ended, rules)
+
+
+def _record(turn: Turn, job: JobRow, finished: Finished, after: After) -> None:
+    deadline = after.deadline
     turn.store.run(
         "record_run",
         position=job.position,
-        last_run_ms=ended.started_ms,
-        last_duration_ms=ended.duration_ms,
-        last_status=ended.status,
-        last_reason=ended.reason,
-        last_error=ended.message[:1000] if failed else None,
+        last_run_ms=finished.started_ms,
+        last_duration_ms=finished.duration_ms,
+        last_status=finished.status,
+        last_reason=finished.reason,
+        last_error=finished.message[:1000] if finished.status is not Status.OK else None,
         consecutive_errors=after.consecutive_errors,
         consecutive_skipped=after.consecutive_skipped,
+        next_due_ms=deadline.due_ms if deadline else None,
+        due_kind=deadline.kind if deadline else Kind.SLOT,
+        due_slot_ms=deadline.slot_ms if deadline else None,
+        backoff_until_ms=after.backoff_until_ms,
     )
-    if after.disable and definition is not None:
-        _disable(turn, job, definition)
+    if deadline is not None and deadline.kind is Kind.BACKOFF and job.deadline is not None and deadline != job.deadline:
+        slot_decisions.note(
+            turn, job.job_id, Decision.BACKOFF, job.deadline.slot, deadline.due_ms, run_id=finished.run_id
+        )
 
 
-def _disable(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
-    disabled = msgspec.structs.replace(definition, enabled=False)
-    data = jobs.encode(disabled)
-    turn.store.run(
-        "update_job",
-        position=job.position,
-        name=job.name,
-        enabled=0,
-        schedule_kind="at",
-        definition=data.decode(),
-        revision=jobs.revision(data),
-        now_ms=turn.now_ms,
-    )
-    detail = changes.Detail(why="its only slot is used up")
-    changes.note_update(turn, changes.CRONWARD, job.job_id, definition, disabled, detail)
-    view = job_views.load_view(turn.store, job.job_id)
-    turn.effects.job_events.append(JobEvent("updated", job.job_id, view))
+def _delete(turn: Turn, job: JobRow, definition: jobs.Definition | None) -> None:
+    turn.store.run("delete_job", position=job.position)
+    before = changes.scheduling(definition) if definition else None
+    detail = changes.Detail(before=before, why="its run went well")
+    changes.note(turn, changes.CRONWARD, "removed", detail, job.job_id)
+    turn.effects.job_events.append(JobEvent("removed", job.job_id))
 
 
 def readable(job: JobRow) -> jobs.Definition | None:

@@ -15,6 +15,7 @@ class Scheduling(msgspec.Struct, frozen=True, omit_defaults=True):
 
     schedule: jobs.Schedule
     enabled: bool = True
+    pacing: jobs.Pacing | None = None
 
 
 class Detail(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,7 +30,7 @@ class Detail(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def scheduling(definition: jobs.Definition) -> Scheduling:
-    return Scheduling(definition.schedule, definition.enabled)
+    return Scheduling(definition.schedule, definition.enabled, definition.pacing)
 
 
 def note(turn: Turn, caller: Caller, action: str, detail: Detail, job_id: str | None = None) -> None:

@@ -1,12 +1,13 @@
 """Due decisions: a job whose deadline has come gets a request and its next deadline, in one transaction (commit A)."""
 
-import msgspec
-
 from cronward.protocol import ids, log
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
-from cronward.schedule import planner
-from cronward.scheduler import ledger, slot_decisions
+from cronward.schedule import auto_disable, backoff, catch_up, planner
+from cronward.schedule.auto_disable import Cause
+from cronward.schedule.deadline import Deadline, Kind
+from cronward.scheduler import aftermath, disabling, late, ledger, review, slot_decisions
+from cronward.scheduler.late import Course
 from cronward.scheduler.rows import JobRow, job_rows, live_run
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import StorageFailed, StorageFull
@@ -14,21 +15,7 @@ from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
 """Due jobs per turn: the first of a burst are launched while the others are still being requested."""
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What happens to a due job: `next_due_ms` (None: never again), and `flag` if it cannot be known."""
-
-    next_due_ms: int | None
-    flag: str | None = None
-
-
-def plan(job: JobRow, definition: jobs.Definition, now_ms: int) -> Plan:
-    """The deadline after the one that has come; always later than now, so missed slots are one slot."""
-    try:
-        return Plan(planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=now_ms))
-    except planner.Unplannable as error:
-        return Plan(None, f"schedule error: {error}")
+UNREADABLE = "the stored definition cannot be read by this release"
 
 
 def may_decide(world: World) -> bool:
@@ -39,12 +26,13 @@ def may_decide(world: World) -> bool:
 
 def decide_due(turn: Turn) -> bool:
     """Handles a batch of due jobs, each in a savepoint. True if there may be more."""
+    _look(turn)
     due = job_rows(turn.store.rows("due_jobs", now_ms=turn.now_ms, limit=BATCH))
     for job in due:
         mark = turn.effects.mark()
         try:
             with turn.store.savepoint():
-                _request(turn, job)
+                _decide(turn, job)
         except (StorageFull, StorageFailed):
             raise
         except Exception as error:
@@ -54,37 +42,70 @@ def decide_due(turn: Turn) -> bool:
     return len(due) == BATCH
 
 
-def _request(turn: Turn, job: JobRow) -> None:
-    slot_ms = job.next_due_ms
-    if slot_ms is None:
+def _look(turn: Turn) -> None:
+    """Notices gaps, and a clock that was set."""
+    config = turn.world.settings.config.catch_up
+    step_ms = turn.world.attention.look(turn.now_ms, turn.mono_ms, catch_up.pace(config), round(config.grace_s * 1000))
+    if step_ms:
+        log.warning("clock.stepped", "the clock was set, or the machine was suspended", step_ms=step_ms)
+    if step_ms < 0:
+        review.clock_went_back(turn, step_ms)
+
+
+def _decide(turn: Turn, job: JobRow) -> None:
+    deadline = job.deadline
+    if deadline is None:
         raise ValueError("a due job has a deadline")
-    try:
-        definition = job.decode()
-    except msgspec.DecodeError as error:
-        flag(turn, job, f"the stored definition cannot be read: {error}")
+    definition = aftermath.readable(job)
+    if definition is None:
+        flag(turn, job, UNREADABLE)
         return
-    advance(turn, job, definition)
+    if _waits_for_backoff(turn, job, definition, deadline):
+        return
+    try:
+        course = _course(turn, job, definition, deadline)
+        _set_deadline(turn, job, course.then)
+    except planner.Unplannable as error:
+        _flag_unplannable(turn, job, definition, error)
+        course = Course(deadline.slot, None)
+    if course.slot_ms is not None:
+        _request(turn, job, definition, course.slot_ms)
+    elif isinstance(definition.schedule, jobs.At) and course.then is None:
+        _skip(turn, job, deadline.slot, Reason.MISSED, "its time was missed by more than its catch-up allows")
+
+
+def _waits_for_backoff(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> bool:
+    """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot."""
+    until_ms = job.backoff_until_ms
+    if deadline.kind is not Kind.SLOT or until_ms is None or until_ms <= turn.now_ms:
+        return False
+    ladder_ms = backoff.rules(turn.world.settings.config.retry, definition.retry).ladder_ms
+    if isinstance(definition.schedule, jobs.At) or until_ms > turn.now_ms + max(ladder_ms):
+        return False  # a one-shot has no other slot; no window is that long, so the clock was set back
+    _set_deadline(turn, job, Deadline(until_ms, Kind.BACKOFF))
+    slot_decisions.note(turn, job.job_id, Decision.BACKOFF, deadline.slot, until_ms)
+    return True
+
+
+def _course(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:
+    """What to do at this deadline. Raises Unplannable."""
+    if turn.world.attention.was_missed(deadline.due_ms):
+        return late.missed(turn, job, definition, deadline)
+    if deadline.kind is Kind.CATCH_UP:
+        return late.deferred(turn, job, definition, deadline)
+    return Course(deadline.slot, natural_deadline(job, definition, turn.now_ms))
+
+
+def natural_deadline(job: JobRow, definition: jobs.Definition, now_ms: int) -> Deadline | None:
+    """The next slot; always later than now. Raises Unplannable."""
+    slot_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=now_ms)
+    return None if slot_ms is None else Deadline(slot_ms)
+
+
+def _request(turn: Turn, job: JobRow, definition: jobs.Definition, slot_ms: int) -> None:
     run_id = ids.slot_run_id(turn.world.settings.config.store_key, job.job_id, slot_ms)
     if not ledger.request(turn, job, ledger.Request(run_id, "scheduled", slot_ms)):
         _consume(turn, job, definition, run_id, slot_ms)
-
-
-def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
-    """Writes the deadline after the one that is being consumed, or the flag."""
-    planned = plan(job, definition, turn.now_ms)
-    if planned.flag is None:
-        turn.store.run("set_deadline", position=job.position, next_due_ms=planned.next_due_ms)
-    else:
-        flag(turn, job, planned.flag)
-
-
-def restore_deadlines(turn: Turn) -> None:
-    """Enabled jobs whose deadline was lost (a row that was changed by hand) are planned anew, or flagged."""
-    for job in job_rows(turn.store.rows("jobs_without_deadline")):
-        try:
-            advance(turn, job, job.decode())
-        except msgspec.DecodeError as error:
-            flag(turn, job, f"the stored definition cannot be read: {error}")
 
 
 def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, slot_ms: int) -> None:
@@ -94,14 +115,55 @@ def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, 
         log.info("slot.already_requested", "the slot has its run already", job=job.job_id, slot_ms=slot_ms)
         return
     turn.store.run("consume_slot", position=job.position)
-    slot_decisions.note(turn, job.job_id, Decision.CONSUMED, slot_ms, slot_ms, live.run_id)
+    slot_decisions.note(turn, job.job_id, Decision.CONSUMED, slot_ms, turn.now_ms, live.run_id)
     log.warning(
         "slot.consumed", "the job's earlier run is still live", job=job.job_id, slot_ms=slot_ms, run=live.run_id
     )
     if isinstance(definition.schedule, jobs.At):
-        wanted = ledger.Request(run_id, "scheduled", slot_ms)
         message = f"its run {live.run_id} was still {live.state} when the time came"
-        ledger.request_skipped(turn, job, wanted, Reason.NOT_DUE, message)
+        _skip(turn, job, slot_ms, Reason.NOT_DUE, message)
+
+
+def _skip(turn: Turn, job: JobRow, slot_ms: int, reason: Reason, message: str) -> None:
+    run_id = ids.slot_run_id(turn.world.settings.config.store_key, job.job_id, slot_ms)
+    ledger.request_skipped(turn, job, ledger.Request(run_id, "scheduled", slot_ms), reason, message)
+
+
+def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
+    """Writes the deadline after now, or the flag."""
+    try:
+        _set_deadline(turn, job, natural_deadline(job, definition, turn.now_ms))
+    except planner.Unplannable as error:
+        _flag_unplannable(turn, job, definition, error)
+
+
+def _set_deadline(turn: Turn, job: JobRow, deadline: Deadline | None) -> None:
+    turn.store.run(
+        "set_deadline",
+        position=job.position,
+        next_due_ms=deadline.due_ms if deadline else None,
+        due_kind=deadline.kind if deadline else Kind.SLOT,
+        due_slot_ms=deadline.slot_ms if deadline else None,
+    )
+
+
+def restore_deadlines(turn: Turn) -> None:
+    """Enabled jobs whose deadline was lost (a row that was changed by hand, a zone that was gone) are planned anew, or
+    flagged."""
+    for job in job_rows(turn.store.rows("jobs_without_deadline")):
+        definition = aftermath.readable(job)
+        if definition is None:
+            flag(turn, job, UNREADABLE)
+        else:
+            advance(turn, job, definition)
+
+
+def _flag_unplannable(turn: Turn, job: JobRow, definition: jobs.Definition, error: planner.Unplannable) -> None:
+    """Planned again at each start; given up when that goes on failing."""
+    flag(turn, job, f"schedule error: {error}")
+    errors = job.schedule_errors + 1
+    if auto_disable.after_schedule_errors(errors, turn.world.settings.config.retry.disable_after_schedule_errors):
+        disabling.auto(turn, job, definition, Cause.SCHEDULE_ERRORS, errors, str(error))
 
 
 def flag(turn: Turn, job: JobRow, problem: str) -> None:

@@ -8,7 +8,7 @@ from cronward.protocol.control import JobRef, RemoveParams, UpdateParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.outcome import Reason
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
-from cronward.schedule import planner
+from cronward.schedule import pacing, planner
 from cronward.schedule.at import PAST_GRACE_MS
 from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger
 from cronward.scheduler.caller import Caller
@@ -16,7 +16,7 @@ from cronward.scheduler.effects import JobEvent
 from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
 from cronward.scheduler.world import Turn
 
-_CONVERGED = ("schedule", "payload", "delivery", "display_name")
+_CONVERGED = ("schedule", "pacing", "payload", "delivery", "display_name", "retry", "catch_up")
 """What adding again under a declarationKey overwrites; name, target and the rest stay as they are."""
 
 
@@ -110,7 +110,7 @@ def _insert(turn: Turn, caller: Caller, definition: jobs.Definition) -> JobView:
         name=settled.name,
         declaration_key=settled.declaration_key,
         enabled=int(settled.enabled),
-        schedule_kind=_kind(settled),
+        schedule_kind=jobs.kind(settled.schedule),
         definition=data.decode(),
         revision=jobs.revision(data),
         now_ms=turn.now_ms,
@@ -125,6 +125,7 @@ def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, 
     current = _definition(job)
     stated = {field: getattr(wanted, field) for field in _CONVERGED}
     stated["schedule"] = _keep_settled(current.schedule, wanted.schedule)
+    stated["pacing"] = pacing.settle(wanted.pacing, wanted.schedule)
     if "enabled" in raw:
         stated["enabled"] = wanted.enabled
     target = msgspec.structs.replace(current, **stated)
@@ -138,26 +139,40 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
     """Stores a new definition. A change of schedule or enablement takes the queued request back and plans anew."""
     current = _definition(job)
     schedule = _keep_settled(current.schedule, target.schedule)
-    target = msgspec.structs.replace(target, schedule=schedule)
-    replanned = schedule != current.schedule or target.enabled != current.enabled or reschedule
-    if replanned:
-        target = _settled(turn, target, job.job_id) if schedule != current.schedule else target
+    target = msgspec.structs.replace(target, schedule=schedule, pacing=pacing.settle(target.pacing, schedule))
+    if schedule != current.schedule:
+        target = _settled(turn, target, job.job_id)
     data = jobs.encode(target)
     turn.store.run(
         "update_job",
         position=job.position,
         name=target.name,
         enabled=int(target.enabled),
-        schedule_kind=_kind(target),
+        schedule_kind=jobs.kind(target.schedule),
         definition=data.decode(),
         revision=jobs.revision(data),
         now_ms=turn.now_ms,
     )
-    if replanned:
-        turn.store.run("set_deadline", position=job.position, next_due_ms=_first_deadline(turn, target, job.job_id))
-        _withdraw_queued(turn, live_run(turn.store, job.job_id), enabled=target.enabled)
+    if target.enabled and not current.enabled:
+        turn.store.run("forget_failures", position=job.position)
+    if reschedule or changes.scheduling(target) != changes.scheduling(current):
+        _activate_schedule(turn, job, target)
     changes.note_update(turn, caller, job.job_id, current, target, changes.Detail(rescheduled=reschedule))
     return _told(turn, job.job_id, "updated")
+
+
+def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None:
+    """Planned from now on, so that an edit never makes up a missed slot; what an active run leads to does not count."""
+    live = live_run(turn.store, job.job_id)
+    turn.store.run(
+        "activate_schedule",
+        position=job.position,
+        next_due_ms=_first_deadline(turn, target, job.job_id),
+        now_ms=turn.now_ms,
+        while_active=int(live is not None and live.state == "active"),
+    )
+    _withdraw_queued(turn, live, enabled=target.enabled)
+    turn.world.review.look_again()
 
 
 def _withdraw_queued(turn: Turn, live: LiveRow | None, *, enabled: bool) -> None:
@@ -173,7 +188,9 @@ def _withdraw_queued(turn: Turn, live: LiveRow | None, *, enabled: bool) -> None
 def _settled(turn: Turn, definition: jobs.Definition, job_id: str) -> jobs.Definition:
     config = turn.world.settings.config
     schedule = planner.settle(definition.schedule, job_id=job_id, now_ms=turn.now_ms, default_tz=config.default_tz)
-    return msgspec.structs.replace(definition, schedule=schedule)
+    return msgspec.structs.replace(
+        definition, schedule=schedule, pacing=pacing.settle(definition.pacing, definition.schedule)
+    )
 
 
 def _keep_settled(current: jobs.Schedule, wanted: jobs.Schedule) -> jobs.Schedule:
@@ -204,10 +221,6 @@ def _definition(job: JobRow) -> jobs.Definition:
         return job.decode()
     except msgspec.DecodeError as error:
         raise InvalidRequest("", f"job {job.job_id} cannot be edited: its definition cannot be read: {error}") from None
-
-
-def _kind(definition: jobs.Definition) -> str:
-    return type(definition.schedule).__name__.lower()
 
 
 def _told(turn: Turn, job_id: str, action: str) -> JobView:

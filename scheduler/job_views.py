@@ -4,8 +4,9 @@ import msgspec
 
 from cronward.protocol import job as jobs
 from cronward.protocol.errors import Code, CronwardError
-from cronward.protocol.views import JobStateView, JobView, SlotView
+from cronward.protocol.views import AutoDisabledView, JobStateView, JobView, SlotView
 from cronward.schedule import planner
+from cronward.schedule.auto_disable import Cause
 from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run
 from cronward.scheduler.store import Store
 
@@ -30,6 +31,11 @@ def job_view(job: JobRow, live: LiveRow | None) -> JobView:
         consumed_slots=job.consumed_slots,
         schedule_error=flag,
         schedule_error_count=job.schedule_errors,
+        due_kind=job.due_kind,
+        due_slot_ms=job.due_slot_ms,
+        backoff_until_ms=job.backoff_until_ms,
+        schedule_activated_at_ms=job.schedule_activated_ms,
+        auto_disabled=_auto_disabled(job),
     )
     view = JobView(
         id=job.job_id,
@@ -84,6 +90,9 @@ def _with_definition(view: JobView, definition: jobs.Definition) -> JobView:
         session_target=definition.session_target,
         wake_mode=definition.wake_mode,
         delivery=definition.delivery,
+        retry=definition.retry,
+        catch_up=definition.catch_up,
+        pacing=definition.pacing,
         tz=definition.schedule.tz if isinstance(definition.schedule, jobs.Cron) else "UTC",
     )
 
@@ -93,6 +102,14 @@ def _readable(job: JobRow) -> tuple[jobs.Definition | None, str | None]:
         return job.decode(), job.flag
     except msgspec.DecodeError as error:
         return None, job.flag or f"the stored definition cannot be read: {error}"
+
+
+def _auto_disabled(job: JobRow) -> AutoDisabledView | None:
+    if job.auto_disabled is None or job.auto_disabled_ms is None:
+        return None
+    by_failures = job.auto_disabled == Cause.CONSECUTIVE_FAILURES
+    errors = job.consecutive_errors if by_failures else job.schedule_errors
+    return AutoDisabledView(job.auto_disabled, job.auto_disabled_ms, errors)
 
 
 def _status(job: JobRow, live: LiveRow | None, flag: str | None) -> str:

@@ -45,7 +45,16 @@ def request_skipped(turn: Turn, job: JobRow, wanted: Request, reason: Reason, me
     columns = _columns(turn, job, wanted)
     if turn.store.row("insert_skipped_run", reason=reason, message=message, **columns) is not None:
         current = find_job(turn.store, job.job_id) or job
-        ended = aftermath.Finished(wanted.kind, Status.SKIPPED, reason, message, turn.now_ms, 0)
+        ended = aftermath.Finished(
+            run_id=wanted.run_id,
+            kind=wanted.mode or wanted.kind,
+            status=Status.SKIPPED,
+            reason=reason,
+            message=message,
+            started_ms=turn.now_ms,
+            ended_ms=turn.now_ms,
+            duration_ms=0,
+        )
         aftermath.apply(turn, current, ended)
         _tell(turn, wanted.run_id)
 
@@ -143,9 +152,16 @@ def _leave_on_job(turn: Turn, run: RunRow, state: State, result: Result, ended_m
         return
     made = result.outcome
     started_ms = made.started_ms if made and made.started_ms is not None else run.activated_ms or ended_ms
-    duration_ms = made.duration_ms if made else max(0, ended_ms - started_ms)
-    kind = run.mode or run.kind
-    ended = aftermath.Finished(kind, Status(state), result.reason, result.message, started_ms, duration_ms)
+    ended = aftermath.Finished(
+        run_id=run.run_id,
+        kind=run.mode or run.kind,
+        status=Status(state),
+        reason=result.reason,
+        message=result.message,
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+        duration_ms=made.duration_ms if made else max(0, ended_ms - started_ms),
+    )
     aftermath.apply(turn, job, ended)
 
 

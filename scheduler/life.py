@@ -2,7 +2,7 @@
 
 from cronward.protocol.outcome import Reason
 from cronward.protocol.version import VERSION
-from cronward.scheduler import due, ledger, service_commands
+from cronward.scheduler import due, ledger, review, service_commands
 from cronward.scheduler.rows import active_runs, text
 from cronward.scheduler.world import Mode, Turn
 
@@ -11,6 +11,7 @@ def begin(turn: Turn) -> None:
     """What a restart decides by itself: a pause goes on, requests whose payload lived in memory are gone, lost
     deadlines are planned anew, and nobody vouches for what was active."""
     world, store = turn.world, turn.store
+    review.begin(turn)
     store.run("begin_life", instance=world.instance, boot_id=world.boot_id, version=VERSION, now_ms=turn.now_ms)
     for row in store.rows("queued_events"):
         ledger.withdraw(turn, text(row[0]), Reason.CONTEXT_LOST, "the request lost its launch context")

@@ -18,6 +18,11 @@ def add_recovered(turn: Turn, run_id: str) -> None:
     turn.store.run("add_to_notice", notice_id=notice_id, kind="recovery", run_id=run_id, now_ms=turn.now_ms)
 
 
+def add(turn: Turn, notice_id: str, kind: str, text: str) -> None:
+    """A notice that is complete as it is."""
+    turn.store.run("insert_notice", notice_id=notice_id, kind=kind, runs="[]", text=text, now_ms=turn.now_ms)
+
+
 def send_due(turn: Turn) -> None:
     """Marks what was sent, and makes what is to be sent now an effect: at least once, whenever the process ends."""
     for notice_id, runs in turn.world.notices_sent.items():
@@ -43,13 +48,14 @@ def recent(store: Store, limit: int) -> list[NoticeView]:
 
 
 def _view(row: Row) -> NoticeView:
-    notice_id, kind, runs, created_ms = row
+    notice_id, kind, runs, said, created_ms = row
     names = msgspec.json.decode(text(runs), type=list[str])
     number = f"{len(names)} run" + ("" if len(names) == 1 else "s")
+    ended = "ended without a result because Cronward or the machine stopped; nothing is run again by itself"
     return NoticeView(
         id=text(notice_id),
         kind=text(kind),
-        text=f"{number} ended without a result because Cronward or the machine stopped; nothing is run again by itself",
+        text=f"{number} {ended}" if said is None else text(said),
         runs=names,
         at_ms=integer(created_ms),
     )

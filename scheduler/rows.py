@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from cronward.protocol import job as jobs
+from cronward.schedule.deadline import Deadline, Kind
 from cronward.scheduler.store import Row, Store, Value
 
 
@@ -30,6 +31,17 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     consecutive_skipped: int
     consumed_slots: int
     schedule_errors: int
+    due_kind: Kind = Kind.SLOT
+    due_slot_ms: int | None = None
+    backoff_until_ms: int | None = None
+    auto_disabled: str | None = None
+    auto_disabled_ms: int | None = None
+    schedule_activated_ms: int | None = None
+    changed_while_active: bool = False
+
+    @property
+    def deadline(self) -> Deadline | None:
+        return None if self.next_due_ms is None else Deadline(self.next_due_ms, self.due_kind, self.due_slot_ms)
 
     def decode(self) -> jobs.Definition:
         """The definition. Raises msgspec.DecodeError for a row that is damaged or of a newer release."""

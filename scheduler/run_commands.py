@@ -34,8 +34,8 @@ def run(turn: Turn, caller: Caller, params: RunParams) -> RunAnswer:
         ledger.request_skipped(turn, job, wanted, Reason.INVALID_SPEC, "the stored definition cannot be read")
         return RunAnswer(ok=True, process_instance_id=instance, ran=False, reason="invalid-spec")
     slot_ms = turn.now_ms
-    if params.mode == "due" and job.next_due_ms is not None:
-        slot_ms = job.next_due_ms
+    if params.mode == "due" and job.deadline is not None:
+        slot_ms = job.deadline.slot
         due.advance(turn, job, definition)
     ledger.request(turn, job, ledger.Request(run_id, "manual", slot_ms, params.mode, str(caller)))
     return RunAnswer(ok=True, process_instance_id=instance, enqueued=True, run_id=run_id)

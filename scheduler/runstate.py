@@ -2,7 +2,7 @@
 
 import enum
 
-from cronward.protocol.outcome import Reason, Status
+from cronward.protocol.outcome import Status
 
 
 class State(enum.StrEnum):
@@ -90,8 +90,3 @@ FINISH: dict[Status, Event] = {
     Status.ERROR: Event.FINISH_ERROR,
     Status.SKIPPED: Event.FINISH_SKIPPED,
 }
-
-NOT_THE_JOBS_FAULT = frozenset(
-    {Reason.INTERRUPTED, Reason.LAUNCH_LOST, Reason.CANCELLED, Reason.TERMINATED, Reason.ABANDONED}
-)
-"""Reasons that change no failure counter: the service or a person ended the run, not the job."""

@@ -100,6 +100,7 @@ def status(turn: Turn) -> ServiceStatus:
         jobs_flagged=turn.store.integer("count_flagged"),
         next_wake_at_ms=_next_wake(turn),
         notices=notices.recent(turn.store, STATUS_NOTICES),
+        deadlines_far_ahead=world.review.far_ahead,
     )
 
 

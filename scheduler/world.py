@@ -6,8 +6,10 @@ import msgspec
 
 from cronward.protocol.clock import Clock
 from cronward.protocol.paths import Paths
+from cronward.scheduler.attention import Attention
 from cronward.scheduler.effects import Address, Effects
 from cronward.scheduler.launcher_link import LauncherLink
+from cronward.scheduler.review_progress import Review
 from cronward.scheduler.settings import Settings
 from cronward.scheduler.store import Store
 
@@ -50,6 +52,8 @@ class World:
         self.storage_error: str | None = None
         self.link = LauncherLink(instance)
         self.executors: dict[str, ExecutorPeer] = {}
+        self.attention = Attention()
+        self.review = Review()
         self.caught_up = False
         """True once a launcher was reconciled in this life: before, slots that were missed are not requested."""
         self.event_seq = 0

@@ -2,7 +2,9 @@
 -- A job with its state, in the order of rows.JobRow.
 j.position, j.job_id, j.name, j.enabled, j.definition, j.revision, j.created_ms, j.updated_ms,
        s.next_due_ms, s.flag, s.last_run_ms, s.last_duration_ms, s.last_status, s.last_reason, s.last_error,
-       s.consecutive_errors, s.consecutive_skipped, s.consumed_slots, s.schedule_errors;
+       s.consecutive_errors, s.consecutive_skipped, s.consumed_slots, s.schedule_errors,
+       s.due_kind, s.due_slot_ms, s.backoff_until_ms, s.auto_disabled, s.auto_disabled_ms, s.schedule_activated_ms,
+       s.changed_while_active;
 
 -- name: run_columns
 -- A run, in the order of rows.RunRow.

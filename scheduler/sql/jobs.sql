@@ -40,10 +40,18 @@ ORDER BY s.next_due_ms, s.position
 LIMIT :limit;
 
 -- name: jobs_without_deadline
--- Enabled jobs that should have one, unless their schedule has come to its end.
+-- Enabled jobs that should have one, unless their schedule has come to its end; flagged ones get a new chance.
 SELECT {job_columns}
 FROM job_state s JOIN jobs j USING (position)
-WHERE s.next_due_ms IS NULL AND s.flag IS NULL AND j.enabled = 1 AND j.schedule_kind != 'at';
+WHERE s.next_due_ms IS NULL AND j.enabled = 1 AND j.schedule_kind != 'at';
+
+-- name: jobs_after
+-- For a walk over all jobs.
+SELECT {job_columns}
+FROM jobs j JOIN job_state s USING (position)
+WHERE j.position > :position
+ORDER BY j.position
+LIMIT :limit;
 
 -- name: next_deadline
 SELECT min(next_due_ms) FROM job_state WHERE next_due_ms IS NOT NULL;
@@ -58,7 +66,28 @@ LIMIT :limit;
 
 -- name: set_deadline
 -- A planned deadline clears what planning complained about before.
-UPDATE job_state SET next_due_ms = :next_due_ms, flag = NULL, schedule_errors = 0 WHERE position = :position;
+UPDATE job_state
+SET next_due_ms = :next_due_ms, due_kind = :due_kind, due_slot_ms = :due_slot_ms, flag = NULL, schedule_errors = 0
+WHERE position = :position;
+
+-- name: activate_schedule
+-- The schedule was edited: whatever a deadline stood for is over.
+UPDATE job_state
+SET next_due_ms = :next_due_ms, due_kind = 'slot', due_slot_ms = NULL, backoff_until_ms = NULL, flag = NULL,
+    schedule_errors = 0, schedule_activated_ms = :now_ms,
+    changed_while_active = max(changed_while_active, :while_active)
+WHERE position = :position;
+
+-- name: forget_failures
+-- The job was enabled: it starts afresh.
+UPDATE job_state
+SET consecutive_errors = 0, consecutive_skipped = 0, schedule_errors = 0, auto_disabled = NULL, auto_disabled_ms = NULL
+WHERE position = :position;
+
+-- name: mark_auto_disabled
+UPDATE job_state
+SET next_due_ms = NULL, due_kind = 'slot', due_slot_ms = NULL, auto_disabled = :cause, auto_disabled_ms = :now_ms
+WHERE position = :position;
 
 -- name: consume_slot
 -- The slot came while a run of the job was queued or active.
@@ -67,7 +96,7 @@ UPDATE job_state SET consumed_slots = consumed_slots + 1 WHERE position = :posit
 -- name: flag_job
 -- The job cannot be read or planned: it is not due any more, and says so.
 UPDATE job_state
-SET next_due_ms = NULL, flag = :flag, schedule_errors = schedule_errors + 1
+SET next_due_ms = NULL, due_kind = 'slot', due_slot_ms = NULL, flag = :flag, schedule_errors = schedule_errors + 1
 WHERE position = :position;
 
 -- name: record_run
@@ -75,7 +104,9 @@ WHERE position = :position;
 UPDATE job_state
 SET last_run_ms = :last_run_ms, last_duration_ms = :last_duration_ms, last_status = :last_status,
     last_reason = :last_reason, last_error = :last_error,
-    consecutive_errors = :consecutive_errors, consecutive_skipped = :consecutive_skipped
+    consecutive_errors = :consecutive_errors, consecutive_skipped = :consecutive_skipped,
+    next_due_ms = :next_due_ms, due_kind = :due_kind, due_slot_ms = :due_slot_ms, backoff_until_ms = :backoff_until_ms,
+    changed_while_active = 0
 WHERE position = :position;
 
 -- name: count_jobs

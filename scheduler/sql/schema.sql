@@ -33,20 +33,31 @@ CREATE INDEX jobs_by_enabled ON jobs (enabled);
 CREATE INDEX jobs_by_name ON jobs (name COLLATE NOCASE);
 
 -- What running does to a job; small, because it changes with every run. next_due_ms is the persisted deadline: null
--- while nothing is due (disabled, used up, flagged). flag says why a job cannot be planned or read.
+-- while nothing is due (disabled, used up, flagged); due_kind says why it is there, due_slot_ms which slot it stands for
+-- if that is another instant. The next slot is not served before backoff_until_ms. flag says why a job cannot be planned
+-- or read. changed_while_active: the schedule was edited since the active run was launched, so the edit decides.
 CREATE TABLE job_state (
     position           INTEGER PRIMARY KEY REFERENCES jobs (position) ON DELETE CASCADE,
     next_due_ms        INTEGER,
+    due_kind           TEXT NOT NULL DEFAULT 'slot' CHECK (due_kind IN ('slot', 'retry', 'backoff', 'catch_up', 'paced')),
+    due_slot_ms        INTEGER,
+    backoff_until_ms   INTEGER,
     flag               TEXT,
     last_run_ms        INTEGER,
     last_duration_ms   INTEGER,
     last_status        TEXT CHECK (last_status IN ('ok', 'error', 'skipped')),
     last_reason        TEXT,
     last_error         TEXT,
-    consecutive_errors  INTEGER NOT NULL DEFAULT 0,
-    consecutive_skipped INTEGER NOT NULL DEFAULT 0,
-    consumed_slots      INTEGER NOT NULL DEFAULT 0,
-    schedule_errors     INTEGER NOT NULL DEFAULT 0
+    consecutive_errors    INTEGER NOT NULL DEFAULT 0,
+    consecutive_skipped   INTEGER NOT NULL DEFAULT 0,
+    consumed_slots        INTEGER NOT NULL DEFAULT 0,
+    schedule_errors       INTEGER NOT NULL DEFAULT 0,
+    auto_disabled         TEXT CHECK (auto_disabled IN ('consecutive-failures', 'schedule-errors')),
+    auto_disabled_ms      INTEGER,
+    schedule_activated_ms INTEGER,
+    changed_while_active  INTEGER NOT NULL DEFAULT 0 CHECK (changed_while_active IN (0, 1)),
+    CHECK (due_slot_ms IS NULL OR next_due_ms IS NOT NULL),
+    CHECK ((auto_disabled IS NULL) = (auto_disabled_ms IS NULL))
 ) STRICT;
 CREATE INDEX job_state_due ON job_state (next_due_ms, position) WHERE next_due_ms IS NOT NULL;
 CREATE INDEX job_state_flagged ON job_state (position) WHERE flag IS NOT NULL;
@@ -131,11 +142,12 @@ CREATE TABLE changes (
 ) STRICT;
 CREATE INDEX changes_by_job ON changes (job_id, change);
 
--- Notices to operators: written with the fact, sent afterwards.
+-- Notices to operators: written with the fact, sent afterwards. Without a text its kind says what it is about.
 CREATE TABLE notices (
     notice_id  TEXT PRIMARY KEY,
     kind       TEXT NOT NULL,
     runs       TEXT NOT NULL,
+    text       TEXT,
     created_ms INTEGER NOT NULL,
     sent_ms    INTEGER
 ) STRICT;

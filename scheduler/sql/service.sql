@@ -19,6 +19,10 @@ UPDATE lives SET seen_ms = :now_ms, ended_ms = :now_ms WHERE instance = :instanc
 -- name: last_life
 SELECT instance, ended_ms FROM lives ORDER BY rowid DESC LIMIT 1;
 
+-- name: last_seen
+-- When the last life before this one was last seen.
+SELECT seen_ms FROM lives ORDER BY rowid DESC LIMIT 1;
+
 -- name: prune_lives
 DELETE FROM lives WHERE rowid <= (SELECT max(rowid) FROM lives) - :keep;
 
@@ -38,15 +42,19 @@ DELETE FROM requests WHERE request_id IN (
 INSERT INTO notices (notice_id, kind, runs, created_ms) VALUES (:notice_id, :kind, json_array(:run_id), :now_ms)
 ON CONFLICT (notice_id) DO UPDATE SET runs = json_insert(runs, '$[#]', :run_id), sent_ms = NULL;
 
+-- name: insert_notice
+INSERT INTO notices (notice_id, kind, runs, text, created_ms) VALUES (:notice_id, :kind, :runs, :text, :now_ms)
+ON CONFLICT DO NOTHING;
+
 -- name: unsent_notices
-SELECT notice_id, kind, runs, created_ms FROM notices WHERE sent_ms IS NULL ORDER BY created_ms LIMIT 20;
+SELECT notice_id, kind, runs, text, created_ms FROM notices WHERE sent_ms IS NULL ORDER BY created_ms LIMIT 20;
 
 -- name: mark_notice_sent
 -- Unless further runs have joined it since.
 UPDATE notices SET sent_ms = :now_ms WHERE notice_id = :notice_id AND json_array_length(runs) = :runs;
 
 -- name: recent_notices
-SELECT notice_id, kind, runs, created_ms FROM notices ORDER BY created_ms DESC LIMIT :limit;
+SELECT notice_id, kind, runs, text, created_ms FROM notices ORDER BY created_ms DESC LIMIT :limit;
 
 -- name: prune_notices
 DELETE FROM notices WHERE sent_ms < :before_ms;

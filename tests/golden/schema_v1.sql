@@ -56,16 +56,25 @@ CREATE TABLE changes (
 CREATE TABLE job_state (
     position           INTEGER PRIMARY KEY REFERENCES jobs (position) ON DELETE CASCADE,
     next_due_ms        INTEGER,
+    due_kind           TEXT NOT NULL DEFAULT 'slot' CHECK (due_kind IN ('slot', 'retry', 'backoff', 'catch_up', 'paced')),
+    due_slot_ms        INTEGER,
+    backoff_until_ms   INTEGER,
     flag               TEXT,
     last_run_ms        INTEGER,
     last_duration_ms   INTEGER,
     last_status        TEXT CHECK (last_status IN ('ok', 'error', 'skipped')),
     last_reason        TEXT,
     last_error         TEXT,
-    consecutive_errors  INTEGER NOT NULL DEFAULT 0,
-    consecutive_skipped INTEGER NOT NULL DEFAULT 0,
-    consumed_slots      INTEGER NOT NULL DEFAULT 0,
-    schedule_errors     INTEGER NOT NULL DEFAULT 0
+    consecutive_errors    INTEGER NOT NULL DEFAULT 0,
+    consecutive_skipped   INTEGER NOT NULL DEFAULT 0,
+    consumed_slots        INTEGER NOT NULL DEFAULT 0,
+    schedule_errors       INTEGER NOT NULL DEFAULT 0,
+    auto_disabled         TEXT CHECK (auto_disabled IN ('consecutive-failures', 'schedule-errors')),
+    auto_disabled_ms      INTEGER,
+    schedule_activated_ms INTEGER,
+    changed_while_active  INTEGER NOT NULL DEFAULT 0 CHECK (changed_while_active IN (0, 1)),
+    CHECK (due_slot_ms IS NULL OR next_due_ms IS NOT NULL),
+    CHECK ((auto_disabled IS NULL) = (auto_disabled_ms IS NULL))
 ) STRICT;
 
 -- table jobs
@@ -103,6 +112,7 @@ CREATE TABLE notices (
     notice_id  TEXT PRIMARY KEY,
     kind       TEXT NOT NULL,
     runs       TEXT NOT NULL,
+    text       TEXT,
     created_ms INTEGER NOT NULL,
     sent_ms    INTEGER
 ) STRICT;

@@ -1,0 +1,69 @@
+"""Slots that were not served in time: the job's catch-up policy decides, and what was decided is kept for `why`."""
+
+from typing import NamedTuple
+
+from cronward.protocol import job as jobs
+from cronward.protocol import log
+from cronward.schedule import catch_up, planner
+from cronward.schedule.catch_up import Missed, Policy
+from cronward.schedule.deadline import Deadline, Kind
+from cronward.scheduler import slot_decisions
+from cronward.scheduler.rows import JobRow, live_run
+from cronward.scheduler.slot_decisions import Decision
+from cronward.scheduler.world import Turn
+
+
+class Course(NamedTuple):
+    """What happens at a deadline: the slot that is requested now, if one is, and the deadline after it."""
+
+    slot_ms: int | None
+    then: Deadline | None
+
+
+def missed(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:
+    """The deadline came while nobody looked. Raises Unplannable."""
+    config = turn.world.settings.config.catch_up
+    rules = catch_up.rules(config, definition.catch_up)
+    found = catch_up.missed(definition.schedule, rules, job_id=job.job_id, oldest_ms=deadline.slot, now_ms=turn.now_ms)
+    natural = None if found.natural_ms is None else Deadline(found.natural_ms)
+    if live_run(turn.store, job.job_id) is not None:
+        return Course(deadline.slot, natural)  # which will be consumed
+    place = None
+    if found.wanted_ms:
+        place = turn.world.attention.queue.deadline(found.wanted_ms[0], found.natural_ms)
+    if place is None:
+        _note(turn, job, Decision.DROPPED, deadline.slot, turn.now_ms)
+        return Course(None, natural)
+    slot_ms, *rest = found.wanted_ms
+    if slot_ms > deadline.slot:
+        _note(turn, job, Decision.DROPPED, deadline.slot, slot_ms - 1)
+    if place.due_ms > turn.now_ms:
+        _note(turn, job, Decision.DEFERRED, slot_ms, place.due_ms)
+        return Course(None, place)
+    return Course(slot_ms, catch_up.following(Missed(rest, found.natural_ms), catch_up.pace(config), turn.now_ms))
+
+
+def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:
+    """The time of a missed slot that had to wait has come. Raises Unplannable."""
+    config = turn.world.settings.config.catch_up
+    pace = catch_up.pace(config)
+    natural_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=turn.now_ms)
+    if live_run(turn.store, job.job_id) is not None:
+        then = catch_up.following(Missed([deadline.slot], natural_ms), pace, turn.now_ms)
+        if then is None or then.kind is not Kind.CATCH_UP:
+            _note(turn, job, Decision.DROPPED, deadline.slot, turn.now_ms)
+        return Course(None, then)
+    rest = []
+    if catch_up.rules(config, definition.catch_up).policy is Policy.ALL:
+        next_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=deadline.slot)
+        rest = [next_ms] if next_ms is not None and next_ms <= turn.now_ms else []
+    then = catch_up.following(Missed(rest, natural_ms), pace, turn.now_ms)
+    if rest and (then is None or then.kind is not Kind.CATCH_UP):
+        _note(turn, job, Decision.DROPPED, rest[0], turn.now_ms)
+    return Course(deadline.slot, then)
+
+
+def _note(turn: Turn, job: JobRow, decision: Decision, slot_ms: int, until_ms: int) -> None:
+    slot_decisions.note(turn, job.job_id, decision, slot_ms, until_ms)
+    said = "a missed slot is run later" if decision is Decision.DEFERRED else "missed slots are left out"
+    log.info("slot.missed", said, job=job.job_id, decision=str(decision), slot_ms=slot_ms, until_ms=until_ms)
