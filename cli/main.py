@@ -53,6 +53,7 @@ COMMANDS = {
     "backup": Entry("backup", "backup", "Write a verified copy of the database."),
     "restore": Entry("backup", "restore", "Put a backup in place of the database."),
     "failpoints": Entry("failpoints", "list_failpoints", "List the points where a crash can be injected."),
+    "torture": Entry("torture", "torture", "Crash an installation of its own and check the promises."),
     "version": Entry("failpoints", "show_version", "Print the release."),
 }
 

@@ -1,0 +1,48 @@
+"""What the scheduler's log says, over all its lives: notices that were sent, and slots that met a run still live."""
+
+from pathlib import Path
+
+import msgspec
+
+_NOTICE, _CONSUMED = b'"notice.sent"', b'"slot.consumed"'
+
+
+class _NoticeSent(msgspec.Struct):
+    runs: list[str]
+
+
+class _SlotConsumed(msgspec.Struct):
+    job: str
+    slot_ms: int
+    ts_ms: int
+
+
+class SchedulerLogs:
+    """`told` are the runs that notices named; `consumed` tells by job when a slot without a run of its own was decided
+    on. Each life has a file of its own."""
+
+    def __init__(self) -> None:
+        self.files: list[Path] = []
+        self.told: set[str] = set()
+        self.consumed: dict[str, dict[int, int]] = {}
+        self._offsets: dict[Path, int] = {}
+
+    def read(self) -> None:
+        """Takes what is new."""
+        for file in self.files:
+            offset = self._offsets.get(file, 0)
+            if file.stat().st_size > offset:
+                with file.open("rb") as log:
+                    log.seek(offset)
+                    data = log.read()
+                whole = data[: data.rfind(b"\n") + 1]
+                self._offsets[file] = offset + len(whole)
+                for line in whole.splitlines():
+                    self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        if _NOTICE in line:
+            self.told.update(msgspec.json.decode(line, type=_NoticeSent).runs)
+        elif _CONSUMED in line:
+            slot = msgspec.json.decode(line, type=_SlotConsumed)
+            self.consumed.setdefault(slot.job, {})[slot.slot_ms] = slot.ts_ms
