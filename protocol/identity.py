@@ -2,15 +2,20 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+PID_MAX = 2**22
+"""The kernel's own bound (proc_sys_kernel(5)). A number beyond it is no process, and no system call takes it."""
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True, array_like=True):
     """One process of one boot. `start_ticks` is field 22 of /proc/PID/stat (proc(5))."""
 
-    pid: int
-    start_ticks: int
+    pid: Annotated[int, Meta(ge=1, le=PID_MAX)]
+    start_ticks: Annotated[int, Meta(ge=0, le=2**53)]
     boot_id: str
 
 

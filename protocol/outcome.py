@@ -1,8 +1,13 @@
 """What became of a run, as the executor saves it, sends it, and as the launcher reports it from disk."""
 
 import enum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""What the ledger and every reader of JSON can hold. Anything else is damaged."""
 
 
 class Status(enum.StrEnum):
@@ -57,8 +62,8 @@ class Stream(msgspec.Struct, frozen=True, array_like=True):
     tail is empty and the head is everything. A cap that was reached makes `truncated` true.
     """
 
-    written: int = 0
-    kept: int = 0
+    written: Whole = 0
+    kept: Whole = 0
     sha256: str = ""
     head: bytes = b""
     tail: bytes = b""
@@ -77,17 +82,17 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True, tag=1):
     status: Status
     reason: Reason | None
     message: str
-    started_ms: int | None
-    ended_ms: int
-    duration_ms: int
-    exit_code: int | None = None
-    signal: int | None = None
+    started_ms: Whole | None
+    ended_ms: Whole
+    duration_ms: Whole
+    exit_code: Whole | None = None
+    signal: Whole | None = None
     stdout: Stream = Stream()
     stderr: Stream = Stream()
-    left: int = 0
+    left: Whole = 0
     unended: bool = False
-    cpu_ms: int = 0
-    max_rss_kib: int = 0
+    cpu_ms: Whole = 0
+    max_rss_kib: Whole = 0
 
 
 EXCERPT_HEAD_BYTES = 2048
