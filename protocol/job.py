@@ -173,6 +173,8 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 _MERGED = frozenset({"schedule", "payload", "retry", "catchUp", "pacing"})
+_FILLED_IN = {"everyMs": "anchorMs", "expr": "staggerMs"}
+"""What was chosen for the first key at creation is chosen anew with a new one."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "payload": ("systemEvent", "agentTurn", "script", "heartbeat"),
@@ -334,6 +336,9 @@ def _refuse_later_kinds(raw: dict[str, object]) -> None:
 def _merged(before: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
     kind = patch.get("kind", before.get("kind"))
     base = dict(before) if kind == before.get("kind") else {"kind": kind}
+    for key, filled_in in _FILLED_IN.items():
+        if patch.get(key, before.get(key)) != before.get(key):
+            base.pop(filled_in, None)
     base.update(patch)
     return {key: value for key, value in base.items() if value is not None}
 

@@ -1,0 +1,171 @@
+"""The clock is set, the machine sleeps, the zone database changes."""
+
+import importlib.resources
+import zoneinfo
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cronward.protocol.views import ServiceStatus
+from cronward.schedule import zone_database
+from cronward.schedule.planner import next_slot_ms
+from tests.support.following import Followed
+from tests.support.scheduler_bench import Bench
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+MINUTELY = {"kind": "cron", "expr": "* * * * *", "tz": "UTC"}
+HOURLY = {"kind": "cron", "expr": "0 * * * *", "tz": "UTC", "staggerMs": 0}
+
+
+def far_ahead(bench: Bench) -> int:
+    return bench.ask("service.status", ServiceStatus).deadlines_far_ahead
+
+
+def test_b067_back_and_forth_runs_no_slot_twice_and_makes_no_burst(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    job.go_to(MINUTE)
+    job.end()
+    ready.clock.wall -= 2 * MINUTE
+    for _ in range(60):
+        ready.turn(SECOND)
+    assert job.due == ("slot", 2 * MINUTE)  # not rewound
+    assert len(job.runs()) == 1
+    ready.clock.wall += 10 * MINUTE
+    ready.turns()
+    assert len(job.runs()) == 2
+    slots = [slot for slot, _ in job.runs()]
+    assert slots == sorted(set(slots))
+
+
+def test_pitfall_23_a_day_forward_and_back_with_a_run_across_both(ready: Bench) -> None:
+    running = Followed(ready, {"kind": "every", "everyMs": HOUR})
+    other = Followed(ready, MINUTELY)
+    ready.turn(HOUR)
+    ready.turns()
+    other.end()
+    ready.clock.wall += DAY
+    ready.turns(4)
+    assert other.runs()[1:] == [(HOUR + DAY, "active")]  # one catch-up
+    assert [state for _, state in running.runs()] == ["active"]  # its slots were consumed
+    other.end()
+    ready.clock.wall -= DAY
+    for _ in range(5):
+        ready.turn(SECOND)
+    assert (len(other.runs()), len(running.runs())) == (2, 1)
+    running.end()
+    assert running.due == ("slot", DAY + 2 * HOUR)
+
+
+def test_b068_deadlines_that_a_wrong_clock_left_are_counted_until_they_are_recomputed(ready: Bench) -> None:
+    ready.clock.wall += 70 * 365 * DAY
+    ready.turn()
+    job, daily = Followed(ready, HOURLY), Followed(ready, {"kind": "every", "everyMs": DAY})
+    ready.clock.wall -= 70 * 365 * DAY
+    assert far_ahead(ready) == 0
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 1  # the other one's anchor is the wrong time itself, so that is its schedule
+    assert job.now.state.next_run_at_ms == job.zero_ms + HOUR
+    ready.crash()
+    ready.reconcile()
+    ready.turn(SECOND)
+    ready.turn(SECOND)
+    assert far_ahead(ready) == 1  # not forgotten
+    edited = job.reschedule()
+    assert 0 < (edited.state.next_run_at_ms or 0) - ready.clock.wall <= HOUR
+    ready.turn(SECOND)
+    ready.turn(SECOND)
+    assert far_ahead(ready) == 0
+    assert daily.now.enabled
+
+
+def test_a_clock_that_was_set_back_while_nobody_looked_is_noticed(ready: Bench) -> None:
+    Followed(ready, HOURLY)
+    ready.clock.wall -= 30 * DAY
+    ready.crash()
+    ready.reconcile()
+    ready.turn(SECOND)
+    ready.turn(SECOND)
+    assert far_ahead(ready) == 1
+
+
+def test_without_a_step_nothing_is_reviewed(ready: Bench) -> None:
+    Followed(ready, HOURLY)
+    ready.turn(SECOND)
+    assert ready.world.review.position is None
+
+
+def test_b073_b074_the_loop_sleeps_at_most_a_second(ready: Bench) -> None:
+    yearly = Followed(ready, {"kind": "cron", "expr": "0 4 1 1 *", "tz": "UTC"})
+    ready.turns()
+    assert 0 < max(ready.ports.waited_ms) <= 1_000
+    minutely = Followed(ready, MINUTELY)
+    ready.crash()
+    ready.reconcile()
+    for minute in range(1, 4):
+        minutely.go_to(minute * MINUTE)
+        minutely.end()
+    assert [slot for slot, _ in minutely.runs()] == [MINUTE, 2 * MINUTE, 3 * MINUTE]
+    assert yearly.runs() == []
+
+
+def test_b076_after_2038(ready: Bench) -> None:
+    ready.clock.wall = 2_147_483_640_000
+    ready.turn()
+    job = Followed(ready, {"kind": "cron", "expr": "* * * * *", "tz": "UTC"})
+    once = Followed(ready, {"kind": "at", "at": "2039-01-01"})
+    job.go_to(MINUTE)  # 2^31 seconds are eight seconds from here
+    assert [state for _, state in job.runs()] == ["active"]
+    assert once.now.state.next_run_at_ms == 2_177_452_800_000
+
+
+# zones
+
+
+@pytest.fixture
+def other_zones(tmp_path: Path) -> None:
+    """Berlin's clocks become Tokyo's with the next release of the database."""
+    tokyo = importlib.resources.files("tzdata").joinpath("zoneinfo/Asia/Tokyo").read_bytes()
+    (tmp_path / "Europe").mkdir()
+    (tmp_path / "Europe" / "Berlin").write_bytes(tokyo)
+    zoneinfo.reset_tzpath([str(tmp_path), *zoneinfo.TZPATH])
+
+
+@pytest.fixture
+def zones_restored() -> Iterator[None]:
+    yield
+    zoneinfo.reset_tzpath()
+    zone_database.forget()
+
+
+def test_a_new_zone_database_moves_the_deadlines_that_it_concerns(
+    ready: Bench, zones_restored: None, request: pytest.FixtureRequest
+) -> None:
+    berlin = Followed(ready, {"kind": "cron", "expr": "0 12 * * *", "tz": "Europe/Berlin"})
+    often = Followed(ready, {"kind": "cron", "expr": "*/5 * * * *", "tz": "Europe/Berlin"})
+    paris = Followed(ready, {"kind": "cron", "expr": "0 12 * * *", "tz": "Europe/Paris"})
+    deadlines = [job.due for job in (berlin, often, paris)]
+    request.getfixturevalue("other_zones")
+    assert [job.due for job in (berlin, often, paris)] == deadlines
+    for _ in range(62):
+        ready.turn(SECOND)
+    assert [job.due for job in (often, paris)] == deadlines[1:]
+    schedule = berlin.now.schedule
+    assert schedule is not None
+    moved_ms = next_slot_ms(schedule, job_id=berlin.view.id, after_ms=ready.clock.wall)
+    assert berlin.now.state.next_run_at_ms == moved_ms
+    assert berlin.due != deadlines[0]
+
+
+def test_zones_that_changed_between_two_lives(
+    ready: Bench, zones_restored: None, request: pytest.FixtureRequest
+) -> None:
+    berlin = Followed(ready, {"kind": "cron", "expr": "0 12 * * *", "tz": "Europe/Berlin"})
+    before = berlin.due
+    request.getfixturevalue("other_zones")
+    ready.crash()
+    ready.reconcile()
+    ready.turn(SECOND)
+    ready.turn(SECOND)
+    assert berlin.due != before

@@ -1,0 +1,175 @@
+"""Edits and runs: what an edit does to slots, queued requests and active runs, and what a run may still do after it."""
+
+import pytest
+
+from cronward.protocol.outcome import Reason
+from tests.support.following import Followed
+from tests.support.scheduler_bench import Bench, Refusal
+
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+MINUTELY = {"kind": "every", "everyMs": MINUTE}
+HOURLY = {"kind": "every", "everyMs": HOUR}
+
+
+def queued(bench: Bench, job: Followed) -> None:
+    """Its first slot comes while nothing can be started."""
+    bench.cannot_start = "no space"
+    job.go_to(MINUTE)
+    assert job.runs() == [(MINUTE, "queued")]
+
+
+def reasons(bench: Bench) -> list[str | None]:
+    return [bench.run(name).reason for name in bench.states()]
+
+
+def test_pitfall_16_a_schedule_that_was_changed_and_changed_back_is_a_new_one(ready: Bench) -> None:
+    ten_minutes = {"kind": "every", "everyMs": 10 * MINUTE}
+    job = Followed(ready, ten_minutes)
+    job.go_to(10 * MINUTE)
+    job.edit(schedule=HOURLY)
+    ready.clock.advance(10 * SECOND)
+    edited = job.edit(schedule={**ten_minutes, "anchorMs": job.zero_ms})
+    assert edited.state.next_run_at_ms == job.zero_ms + 20 * MINUTE
+    job.fail(Reason.TIMED_OUT)
+    # the run's end neither retries nor backs off: the edit decides. It counts all the same.
+    assert job.due == ("slot", 20 * MINUTE)
+    assert job.now.state.consecutive_errors == 1
+    job.go_to(20 * MINUTE)
+    job.fail(Reason.TIMED_OUT)
+    assert job.due == ("retry", 21 * MINUTE)  # the run after it is an ordinary one
+
+
+def test_pitfall_16_a_new_payload_is_what_a_queued_run_starts(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    queued(ready, job)
+    job.edit(payload={"kind": "command", "argv": ["/bin/new"]})
+    ready.cannot_start = None
+    ready.turn(SECOND)
+    ready.turn(SECOND)
+    assert b"/bin/new" in ready.launches[-1].job
+
+
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        ({"schedule": HOURLY}, Reason.RESCHEDULED),
+        ({"enabled": False}, Reason.DISABLED),
+        ({"pacing": {"min": "1m"}}, Reason.RESCHEDULED),
+    ],
+)
+def test_pitfall_17_b196_a_queued_run_goes_with_its_schedule(
+    ready: Bench, patch: dict[str, object], reason: Reason
+) -> None:
+    job = Followed(ready, MINUTELY)
+    queued(ready, job)
+    job.edit(**patch)
+    assert job.runs() == [(MINUTE, "skipped")]
+    assert reasons(ready) == [reason]
+    assert job.now.state.consecutive_skipped == 0
+
+
+@pytest.mark.parametrize("patch", [{"description": "x"}, {"retry": {"preset": "goclaw"}}, {"catchUp": {"maxRuns": 2}}])
+def test_other_edits_leave_it_and_its_deadline(ready: Bench, patch: dict[str, object]) -> None:
+    job = Followed(ready, MINUTELY)
+    queued(ready, job)
+    before = job.due
+    job.edit(**patch)
+    assert job.runs() == [(MINUTE, "queued")]
+    assert job.due == before
+
+
+def test_b194_a_job_that_is_disabled_while_it_runs_stays_so(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    job.go_to(MINUTE)
+    job.edit(enabled=False)
+    job.end()
+    assert (job.now.enabled, job.due, job.runs()) == (False, None, [(MINUTE, "ok")])
+
+
+def test_disabled_and_enabled_during_the_run(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    job.go_to(MINUTE)
+    job.edit(enabled=False)
+    ready.clock.advance(3 * MINUTE + 5)
+    job.edit(enabled=True)
+    job.fail(Reason.TIMED_OUT)
+    assert job.due == ("slot", 5 * MINUTE)  # no catch-up of the minutes between, no retry of the older run
+
+
+def test_b188_a_one_shot_that_is_moved_while_it_runs_runs_again(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "at", "at": str(ready.clock.wall + MINUTE)})
+    job.go_to(MINUTE)
+    job.edit(schedule={"kind": "at", "at": str(job.zero_ms + 5 * MINUTE)})
+    job.end()
+    assert job.due == ("slot", 5 * MINUTE)
+    ready.crash()
+    ready.reconcile()
+    job.go_to(5 * MINUTE)
+    assert job.runs() == [(MINUTE, "ok"), (5 * MINUTE, "active")]
+    job.end()
+    with pytest.raises(Refusal, match="CRON_JOB_NOT_FOUND"):
+        _ = job.now
+
+
+def test_b187_a_one_shot_is_enabled_until_it_ran(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "at", "at": str(ready.clock.wall + 30 * SECOND)}, deleteAfterRun=False)
+    assert job.now.enabled
+    job.go_to(30 * SECOND)
+    assert job.now.enabled
+    job.end()
+    assert job.now.status == "disabled"
+
+
+def test_b088_an_edit_never_makes_up_a_missed_slot(ready: Bench) -> None:
+    # made at 08:00; daily at 09:00 ran; at 15:00 it becomes 12:00
+    job = Followed(ready, {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"})
+    ready.turn(HOUR)
+    ready.turns()
+    job.end()
+    ready.turn(6 * HOUR)
+    job.edit(schedule={"kind": "cron", "expr": "0 12 * * *"})
+    ready.turns()
+    assert job.due == ("slot", 28 * HOUR)
+    assert len(job.runs()) == 1
+
+
+def test_b091_saving_the_same_again_keeps_the_slot(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY, name="same")
+    job.go_to(MINUTE - 10 * SECOND)
+    job.edit(schedule=MINUTELY, enabled=True, name="same")
+    assert job.due == ("slot", MINUTE)
+    job.go_to(MINUTE)
+    assert job.runs() == [(MINUTE, "active")]
+
+
+def test_b190_the_answer_of_an_edit_has_the_new_slot(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "cron", "expr": "0 * * * *", "tz": "UTC", "staggerMs": 0})
+    view = job.edit(schedule={"kind": "cron", "expr": "*/2 * * * *"})
+    assert view.state.next_run_at_ms == job.zero_ms + 2 * MINUTE
+    noon = job.edit(schedule={"kind": "cron", "expr": "0 12 * * *"})
+    moved = job.edit(schedule={"kind": "cron", "tz": "Asia/Tokyo"})
+    assert moved.state.next_run_at_ms != noon.state.next_run_at_ms
+
+
+def test_b191_only_one_shots_remove_themselves(ready: Bench) -> None:
+    with pytest.raises(Refusal, match="deleteAfterRun"):
+        Followed(ready, MINUTELY, deleteAfterRun=True)
+
+
+def test_pitfall_8_capacity_that_comes_free_is_used_at_once(ready: Bench) -> None:
+    jobs = [Followed(ready, MINUTELY) for _ in range(9)]
+    ready.turn(MINUTE)
+    ready.turn()
+    assert [job.runs()[0][1] for job in jobs] == ["active"] * 8 + ["queued"]
+    jobs[0].end()
+    assert jobs[8].runs() == [(MINUTE, "active")]  # in the turn that freed the place
+
+
+def test_what_a_schedule_edit_does_to_a_backoff_and_a_deferral(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "every", "everyMs": 10 * SECOND})
+    job.go_to(10 * SECOND)
+    job.fail()
+    assert job.due == ("backoff", 40 * SECOND)
+    state = job.edit(schedule={"kind": "every", "everyMs": 20 * SECOND}).state
+    assert (state.due_kind, state.backoff_until_ms, state.consecutive_errors) == ("slot", None, 1)
+    assert state.next_run_at_ms == ready.clock.wall + 20 * SECOND
