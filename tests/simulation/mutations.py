@@ -11,11 +11,10 @@ import pytest
 from cronward.protocol import ids, launch
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
-from cronward.schedule import planner
+from cronward.schedule import planner, retry
 from cronward.scheduler import (
     activation,
     admission,
-    aftermath,
     launcher_desk,
     ledger,
     queries,
@@ -46,6 +45,7 @@ class Mutation(NamedTuple):
     checker: Callable[[], Checker]
     plant: Plant
     capacity: int = 40
+    days: float = 3
 
 
 def _query(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
@@ -54,6 +54,10 @@ def _query(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     assert old in changed[name], changed[name]
     changed[name] = changed[name].replace(old, new)
     patch.setattr(queries, "load", lambda: changed)
+
+
+def _set_deadline(turn: Turn, run: RunRow, due_ms: int) -> None:
+    turn.store.run("set_deadline", position=run.job_position, next_due_ms=due_ms, due_kind="slot", due_slot_ms=None)
 
 
 def _ids_of_the_wake_up(patch: pytest.MonkeyPatch, scratch: Path) -> None:
@@ -65,7 +69,7 @@ def _ids_of_the_wake_up(patch: pytest.MonkeyPatch, scratch: Path) -> None:
     def leave(turn: Turn, run: RunRow, state: State, result: ledger.Result, ended_ms: int) -> None:
         original_leave(turn, run, state, result, ended_ms)
         if state is State.ERROR and run.kind == "scheduled":
-            turn.store.run("set_deadline", position=run.job_position, next_due_ms=run.slot_ms)
+            _set_deadline(turn, run, run.slot_ms)
 
     patch.setattr(ledger, "_leave_on_job", leave)
 
@@ -77,7 +81,7 @@ def _retry_from_the_slot(patch: pytest.MonkeyPatch, scratch: Path) -> None:
     def leave(turn: Turn, run: RunRow, state: State, result: ledger.Result, ended_ms: int) -> None:
         original(turn, run, state, result, ended_ms)
         if state is State.ERROR and run.kind == "scheduled":
-            turn.store.run("set_deadline", position=run.job_position, next_due_ms=run.slot_ms - 1)
+            _set_deadline(turn, run, run.slot_ms - 1)
 
     patch.setattr(ledger, "_leave_on_job", leave)
 
@@ -106,7 +110,7 @@ def _newest_first(patch: pytest.MonkeyPatch, scratch: Path) -> None:
 
 def _interruptions_count(patch: pytest.MonkeyPatch, scratch: Path) -> None:
     """A run that the service ended counts as a failure of the job."""
-    patch.setattr(aftermath, "NOT_THE_JOBS_FAULT", frozenset())
+    patch.setattr(retry, "NOT_THE_JOBS_FAULT", frozenset())
 
 
 def _forgetting_saves_space(patch: pytest.MonkeyPatch, scratch: Path) -> None:
@@ -158,7 +162,7 @@ MUTATIONS = [
     Mutation("the next slot but one", NothingForgotten, _next_slot_but_one),
     Mutation("newest first", QueueOrder, _newest_first),
     Mutation("interruptions count", Counters, _interruptions_count),
-    Mutation("forgetting saves space", TerminalRows, _forgetting_saves_space),
+    Mutation("forgetting saves space", TerminalRows, _forgetting_saves_space, days=8),
     Mutation("launches are repeated", LaunchOnce, _launches_are_repeated),
     Mutation("a wide window", Window, _wide_window),
     Mutation("active runs are not counted", Capacity, _active_runs_are_not_counted, capacity=4),

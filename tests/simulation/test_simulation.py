@@ -19,6 +19,8 @@ KNOWN_SEEDS = range(1, 4)
 FRESH_SEED = int(os.environ.get("CRONWARD_TEST_SEED", SystemRandom().randrange(10**9)))
 """Another one each time; the failure prints it, and CRONWARD_TEST_SEED repeats it."""
 
+SEEDS_FOR_A_BUG = 4
+
 
 @pytest.mark.parametrize("seed", [*KNOWN_SEEDS, pytest.param(FRESH_SEED, id="fresh")])
 def test_no_invariant_is_broken(seed: int) -> None:
@@ -43,19 +45,22 @@ def test_watching_changes_nothing() -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_planted_bug_is_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mutation.plant(monkeypatch, tmp_path)
-    scenario = Scenario(
-        5,
-        jobs=80,
-        days=10,
-        capacity=mutation.capacity,
-        launcher_stalls=8,
-        launcher_crashes=4,
-        scheduler_crashes=4,
-        executor_crash=0.1,
-    )
-    result = simulate(scenario, [mutation.checker()])
-    assert result.broken is not None
-    assert result.broken.startswith("Broken"), result.broken
+    for seed in range(1, SEEDS_FOR_A_BUG + 1):
+        scenario = Scenario(
+            seed,
+            jobs=200,
+            days=mutation.days,
+            capacity=mutation.capacity,
+            launcher_stalls=30,
+            launcher_crashes=4,
+            scheduler_crashes=4,
+            executor_crash=0.1,
+        )
+        result = simulate(scenario, [mutation.checker()])
+        if result.broken is not None:
+            assert result.broken.startswith("Broken"), result.broken
+            return
+    pytest.fail(f"{mutation.name}: not found with {SEEDS_FOR_A_BUG} seeds")
 
 
 def test_every_checker_has_its_bug() -> None:

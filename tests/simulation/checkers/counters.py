@@ -73,7 +73,7 @@ class Counters:
         enabled_again = detail.before and detail.after and detail.after.enabled and not detail.before.enabled
         if enabled_again:
             count = self._count(self._positions.get(job_id))
-            count.errors = 0
+            count.errors = count.skipped = 0
 
     def _count(self, position: int | None) -> Count:
         return self._counts.get(-1 if position is None else position, Count())

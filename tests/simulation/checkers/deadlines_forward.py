@@ -25,7 +25,8 @@ class DeadlinesForward:
             case Changed(Run(state="active" | "queued"), Run() as run) if not run.is_live:
                 self._settled.add(run.job_id)
             case Changed(JobState() as before, JobState() as after):
-                if before.next_due_ms is not None and after.next_due_ms is not None:
+                moves = before.next_due_ms != after.next_due_ms
+                if moves and before.next_due_ms is not None and after.next_due_ms is not None:
                     self._moves.append((after.position, before.next_due_ms, after.next_due_ms))
             case TurnEnded():
                 self._judge(event.wall_ms)

@@ -1,8 +1,10 @@
 """Nothing due is forgotten: every slot of an enabled job is requested, consumed, or covered by a documented rule.
 
-The rules: slots that were missed together are one (what lies between a deadline and now); after a failure nothing
-runs before the backoff is over; a run's end is followed by a gap of two seconds.
+What is neither requested nor consumed has a decision that covers it (dropped, deferred, backoff), or lies between a
+deadline that came and now: such slots are one.
 """
+
+from collections import deque
 
 import msgspec
 
@@ -22,22 +24,29 @@ from tests.simulation.support.seen import (
     TurnEnded,
 )
 
-BACKOFF_MAX_MS = 3_600_000
-REFIRE_GAP_MS = 2_000
+KEPT = 50
+"""Decisions remembered for each job."""
 
 
 class Known(msgspec.Struct):
-    """What is known of a job. `ended_ms` is when its last run ended, `failed` how."""
+    """What is known of a job."""
 
     job_id: str
     definition: jobs.Definition
-    deadline_ms: int | None = None
-    flag: str | None = None
-    ended_ms: int = -(2**60)
-    failed: bool = False
+    state: JobState | None = None
 
     def next_slot_ms(self, after_ms: int) -> int | None:
         return next_slot_ms(self.definition.schedule, job_id=self.job_id, after_ms=after_ms)
+
+    @property
+    def due_ms(self) -> int | None:
+        return self.state.next_due_ms if self.state else None
+
+    @property
+    def must_have_deadline(self) -> bool:
+        """Enabled, to be planned, and able to come again."""
+        flagged = self.state is not None and self.state.flag is not None
+        return self.definition.enabled and not flagged and not isinstance(self.definition.schedule, jobs.At)
 
 
 class NothingForgotten:
@@ -46,9 +55,9 @@ class NothingForgotten:
     def __init__(self) -> None:
         self._jobs: dict[int, Known] = {}
         self._positions: dict[str, int] = {}
-        self._handled: set[tuple[str, int]] = set()
-        """Slots that have a run or a decision."""
-        self._moves: list[tuple[int, int | None, int | None]] = []
+        self._requested: set[tuple[str, int]] = set()
+        self._decided: dict[str, deque[SlotDecision]] = {}
+        self._moves: list[tuple[JobState, JobState]] = []
         self._edited: set[str] = set()
         self._wall_ms = 0
 
@@ -56,89 +65,77 @@ class NothingForgotten:
         match event:
             case TurnBegan(wall_ms=wall_ms):
                 self._wall_ms = wall_ms
+            case Changed():
+                self._note(event)
+            case TurnEnded(deciding=deciding, more=more):
+                self._judge()
+                if deciding and not more:
+                    self._judge_overdue()
+            case Quiet():
+                self._judge_overdue()
+                for known in self._jobs.values():
+                    self._judge_deadline(known)
+
+    def _note(self, change: Changed) -> None:
+        match change:
             case Changed(_, Job() as job):
                 self._define(job)
-            case Changed(_, JobState() as state):
-                self._move(state)
+            case Changed(before, JobState() as state):
+                self._jobs[state.position].state = state
+                if isinstance(before, JobState):
+                    self._moves.append((before, state))
             case Changed(JobState() as state, None):
                 self._jobs.pop(state.position, None)
-            case Changed(before, Run() as run):
-                self._run(before, run)
+            case Changed(None, Run() as run):
+                self._requested.add((run.job_id, run.slot_ms))
             case Changed(_, SlotDecision() as decision):
-                self._handled.add((decision.job_id, decision.until_ms))
-                self._handled.add((decision.job_id, decision.slot_ms))
+                self._decided.setdefault(decision.job_id, deque(maxlen=KEPT)).append(decision)
             case Changed(_, Edit(job_id=str() as job_id)):
                 self._edited.add(job_id)
-            case TurnEnded(deciding=deciding, more=more):
-                self._judge(idle=deciding and not more)
-            case Quiet(wall_ms=wall_ms):
-                self._judge_end(wall_ms)
 
     def _define(self, job: Job) -> None:
         definition = jobs.decode(job.definition)
         self._positions[job.job_id] = job.position
-        known = self._jobs.setdefault(job.position, Known(job.job_id, definition))
-        known.definition = definition
+        self._jobs.setdefault(job.position, Known(job.job_id, definition)).definition = definition
 
-    def _move(self, state: JobState) -> None:
-        known = self._jobs.get(state.position)
-        if known is not None:
-            if known.deadline_ms != state.next_due_ms:
-                self._moves.append((state.position, known.deadline_ms, state.next_due_ms))
-            known.deadline_ms, known.flag = state.next_due_ms, state.flag
-
-    def _run(self, before: object, run: Run) -> None:
-        if before is None:
-            self._handled.add((run.job_id, run.slot_ms))
-        known = self._jobs.get(run.job_position)
-        if known is not None and not run.is_live:
-            known.ended_ms, known.failed = self._wall_ms, run.state == "error"
-
-    def _judge(self, *, idle: bool) -> None:
+    def _judge(self) -> None:
         edited = {self._positions[job] for job in self._edited if job in self._positions}
-        for position, before_ms, after_ms in self._moves:
-            if position in self._jobs and position not in edited and before_ms is not None:
-                self._judge_move(self._jobs[position], before_ms, after_ms)
+        for before, after in self._moves:
+            if before.position in self._jobs and before.position not in edited:
+                self._judge_move(self._jobs[before.position], before, after)
         for known in (self._jobs[position] for position in edited if position in self._jobs):
             self._judge_deadline(known)
-        if idle:
-            self._judge_overdue()
         self._moves.clear()
         self._edited.clear()
 
-    def _judge_move(self, known: Known, before_ms: int, after_ms: int | None) -> None:
-        """Every slot from the old deadline to the new one is handled or covered."""
-        if before_ms <= self._wall_ms and (known.job_id, before_ms) not in self._handled:
-            raise Broken(f"the slot {before_ms} of job {known.job_id} was passed over")
-        if not known.definition.enabled or known.flag is not None:
+    def _judge_move(self, known: Known, before: JobState, after: JobState) -> None:
+        """Every slot from the old deadline to the new one is handled."""
+        due_ms = before.next_due_ms
+        if due_ms is None or due_ms == after.next_due_ms:
             return
-        if after_ms is None:
-            if known.next_slot_ms(max(before_ms, self._wall_ms)) is not None:
-                raise Broken(f"job {known.job_id} has no deadline any more")
+        slot_ms = due_ms if before.due_slot_ms is None else before.due_slot_ms
+        if due_ms <= self._wall_ms and not self._is_handled(known.job_id, slot_ms):
+            raise Broken(f"the slot {slot_ms} of job {known.job_id} was passed over")
+        if not known.must_have_deadline:
             return
-        slot_ms = known.next_slot_ms(max(before_ms, self._wall_ms))
-        while slot_ms is not None and slot_ms < after_ms:
-            if not self._is_covered(known, slot_ms):
-                raise Broken(f"the slot {slot_ms} of job {known.job_id} is left out: {before_ms} → {after_ms}")
-            slot_ms = known.next_slot_ms(slot_ms)
+        natural_ms = known.next_slot_ms(max(slot_ms, self._wall_ms))
+        if after.next_due_ms is None and natural_ms is not None:
+            raise Broken(f"job {known.job_id} has no deadline any more")
+        while natural_ms is not None and after.next_due_ms is not None and natural_ms < after.next_due_ms:
+            if natural_ms != after.due_slot_ms and not self._is_handled(known.job_id, natural_ms):
+                raise Broken(f"the slot {natural_ms} of job {known.job_id} is left out")
+            natural_ms = known.next_slot_ms(natural_ms)
 
-    def _is_covered(self, known: Known, slot_ms: int) -> bool:
-        until_ms = known.ended_ms + (BACKOFF_MAX_MS if known.failed else REFIRE_GAP_MS)
-        return slot_ms <= until_ms
+    def _is_handled(self, job_id: str, slot_ms: int) -> bool:
+        if (job_id, slot_ms) in self._requested:
+            return True
+        return any(decision.slot_ms <= slot_ms <= decision.until_ms for decision in self._decided.get(job_id, ()))
 
     def _judge_deadline(self, known: Known) -> None:
-        """What is enabled and can come again has a deadline."""
-        repeats = not isinstance(known.definition.schedule, jobs.At)
-        if known.definition.enabled and repeats and known.flag is None and known.deadline_ms is None:
+        if known.must_have_deadline and known.due_ms is None:
             raise Broken(f"job {known.job_id} is enabled and has no deadline")
 
     def _judge_overdue(self) -> None:
         for known in self._jobs.values():
-            if known.deadline_ms is not None and known.deadline_ms <= self._wall_ms:
-                raise Broken(f"job {known.job_id} was due at {known.deadline_ms} and nothing happened")
-
-    def _judge_end(self, wall_ms: int) -> None:
-        for known in self._jobs.values():
-            self._judge_deadline(known)
-            if known.deadline_ms is not None and known.deadline_ms <= wall_ms:
-                raise Broken(f"job {known.job_id} was due at {known.deadline_ms} and nothing happened")
+            if known.due_ms is not None and known.due_ms <= self._wall_ms:
+                raise Broken(f"job {known.job_id} was due at {known.due_ms} and nothing happened")

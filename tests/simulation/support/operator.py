@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.simulation.support.machine import Machine
-from tests.simulation.support.scenario import DAY_MS, HOUR_MS, SECOND_MS, draw_payload, draw_schedule
+from tests.simulation.support.scenario import DAY_MS, HOUR_MS, SECOND_MS, draw_payload, draw_rules, draw_schedule
 
 Params = dict[str, object]
 
@@ -49,6 +49,8 @@ class Operator:
         definition: Params = {"schedule": schedule, "payload": draw_payload(self._random)}
         if schedule["kind"] == "at" and self._random.random() < 0.5:
             definition["deleteAfterRun"] = self._random.random() < 0.5
+        if self._random.random() < 0.3:
+            definition |= draw_rules(self._random)
         self._ask("cron.add", definition)
 
     def remove(self) -> None:

@@ -76,3 +76,12 @@ def draw_payload(random: Random) -> dict[str, object]:
     typical_ms = round(10 ** random.uniform(2, 5.5)) if random.random() < 0.97 else random.randrange(6 * HOUR_MS)
     failing = random.choices((0, 5, 50, 100), (70, 20, 6, 4))[0]
     return {"kind": "command", "argv": ["task", str(typical_ms), str(failing)]}
+
+
+def draw_rules(random: Random) -> dict[str, object]:
+    """Retries and catch-up of a job's own."""
+    policy = random.choice(("none", "latest", "all"))
+    return {
+        "catchUp": {"policy": policy, "maxAgeSeconds": random.choice((0, 3600, 86_400))},
+        "retry": {"preset": random.choice(("openclaw", "goclaw")), "disableAfter": random.choice((0, 3, 10))},
+    }

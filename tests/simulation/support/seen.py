@@ -25,6 +25,8 @@ class JobState(NamedTuple):
 
     position: int
     next_due_ms: int | None
+    due_kind: str
+    due_slot_ms: int | None
     flag: str | None
     last_status: str | None
     consecutive_errors: int
