@@ -209,7 +209,10 @@ def _read(path: Path, *, must_exist: bool) -> dict[str, object]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # also thousands of digits, or of levels
         raise ConfigError(f"{path}: not TOML: {error}") from None
 
 

@@ -5,14 +5,18 @@ import hashlib
 import hmac
 import secrets
 import uuid
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 SLOT_PREFIX = "cron-slot-v1."
 MANUAL_PREFIX = "manual:"
 NOTICE_PREFIX = "notice:"
 
 RUN_ID_MAX = 512
+RunId = Annotated[str, Meta(min_length=1, max_length=RUN_ID_MAX)]
+"""Short enough for every packet that names the run."""
 
 
 def slot_run_id(store_key: str, job_id: str, slot_ms: int) -> str:

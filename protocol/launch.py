@@ -5,10 +5,13 @@ message gets a new tag. Both sides accept the previous wire version.
 """
 
 import enum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from cronward.protocol.identity import ProcessIdentity
+from cronward.protocol.ids import RunId
 from cronward.protocol.rundir import Limits
 from cronward.protocol.version import WIRE
 
@@ -183,11 +186,11 @@ class Launch(msgspec.Struct, frozen=True, array_like=True, tag=22):
 
     instance: str
     epoch: int
-    run: str
+    run: RunId
     kind: str
     job: bytes
     limits: Limits
-    secret: str
+    secret: Annotated[str, Meta(max_length=200)]
     path: str
     needs_gateway: bool = False
     leave_children: bool = False

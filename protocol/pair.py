@@ -3,7 +3,10 @@
 HandOver carries one descriptor by SCM_RIGHTS: the run's lock, which the executor holds until it says Free.
 """
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from cronward.protocol.identity import ProcessIdentity
 
@@ -14,7 +17,7 @@ class HandOver(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """launcher → executor: run this. `directory` is absolute; what to do is in its intent."""
 
     run: str
-    directory: str
+    directory: Annotated[str, Meta(pattern=r"^/[^\0]*$")]
     secret: str
 
 

@@ -7,8 +7,10 @@ file that was cut by a power loss, or is somebody else's, is told from one of ou
 """
 
 import hashlib
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from cronward.protocol.identity import ProcessIdentity
 
@@ -30,6 +32,9 @@ SEAL_BYTES = len(_MAGIC) + 32
 SEALED_MAX_BYTES = 4 * 1024 * 1024
 
 
+Natural = Annotated[int, Meta(ge=0, le=2**53)]
+
+
 class Limits(msgspec.Struct, frozen=True, array_like=True):
     """What the configuration and the job allow this run, fixed when it became active. None or 0 means no limit.
 
@@ -37,12 +42,12 @@ class Limits(msgspec.Struct, frozen=True, array_like=True):
     starts, `cleanup_ms` everything after it ended; `grace_ms` lies between TERM and KILL.
     """
 
-    timeout_ms: int
-    no_output_ms: int
-    setup_ms: int
-    grace_ms: int
-    cleanup_ms: int
-    output_max_bytes: int
+    timeout_ms: Natural
+    no_output_ms: Natural
+    setup_ms: Natural
+    grace_ms: Natural
+    cleanup_ms: Natural
+    output_max_bytes: Natural
 
 
 class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -57,7 +62,7 @@ class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1):
     job: bytes
     limits: Limits
     executor: ProcessIdentity
-    deadline_mono_ms: int | None
+    deadline_mono_ms: Natural | None
     path: str
     leave_children: bool = False
 
