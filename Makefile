@@ -3,7 +3,7 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test soak simulate lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test soak fuzz restarts simulate lint lock clean bench-burst bench-lag bench-scale
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
@@ -18,6 +18,16 @@ soak: $(STAMP)
 # A thousand simulated months with 200 jobs each, by as many processes as the tests use.
 simulate: $(STAMP)
 	.venv/bin/python -m tests.simulation
+
+# Each decoder, handler and parser that takes bytes from outside gets bad ones for SECONDS.
+SECONDS ?= 600
+fuzz: $(STAMP)
+	@.venv/bin/python -m tests.fuzz --seconds $(SECONDS)
+
+# N restarts of the scheduler and N of the launcher under load, by TERM and by KILL alternately.
+N ?= 1000
+restarts: $(STAMP)
+	CRONWARD_TEST_RESTARTS=$(N) .venv/bin/pytest -s --timeout 0 tests/crash/test_restarts.py
 
 lint: $(STAMP)
 	.venv/bin/ruff check .
