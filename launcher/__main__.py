@@ -2,6 +2,7 @@
 
 import argparse
 import ctypes
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -86,7 +87,8 @@ def _lock(paths: Paths) -> None:
         ) from None
     except OSError as error:
         message = f"the state directory {paths.state} cannot be used: {error}"
-        raise StartupError(Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, message) from None
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)  # space may come back by itself; else somebody has to act
+        raise StartupError(Code.STATE_DIR_UNUSABLE, exits.STORAGE if full else exits.STATE_DIR, message) from None
 
 
 def _keep_descriptors_from_executors() -> None:

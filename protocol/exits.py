@@ -12,11 +12,11 @@ UNREACHABLE = 69
 ALREADY_RUNNING = 75
 """Another process holds the state or runtime directory (EX_TEMPFAIL)."""
 STATE_DIR = 73
-"""The state or runtime directory cannot be used: read-only, full, wrong owner (EX_CANTCREAT)."""
+"""The state or runtime directory cannot be used: read-only, wrong owner (EX_CANTCREAT)."""
 DATABASE = 65
 """The database cannot be opened: corrupt, foreign, newer than this release (EX_DATAERR)."""
 STORAGE = 74
-"""An I/O error while running; the restart recovers (EX_IOERR)."""
+"""An I/O error while running, or a disk that is full at the start: a restart recovers (EX_IOERR)."""
 INTERNAL = 70
 """A bug (EX_SOFTWARE)."""
 INTERRUPTED = 130

@@ -33,8 +33,8 @@ def acquire(path: Path) -> int:
         os.close(fd)
         raise Held(path, holder) from None
     try:
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, msgspec.json.encode(own_identity()), 0)
+        written = os.pwrite(fd, msgspec.json.encode(own_identity()), 0)  # in place: a full disk has room for that
+        os.ftruncate(fd, written)
     except OSError:
         os.close(fd)
         raise
