@@ -40,9 +40,10 @@ class Actor:
         check_signals()
         batch = self._ports.take()
         try:
-            effects = self._commit(batch)
-        except StorageFull as error:
-            effects = self._without_space(batch, error)
+            effects = self._decide(batch)
+        except StorageFailed:
+            self._emission.send(self._farewell(batch))
+            raise
         self._emission.send(effects)
         if self._world.storage_error is not None:
             self._recover_space()
@@ -59,6 +60,13 @@ class Actor:
             return IDLE_WAIT_MS
         deadline_ms = self._store.integer("next_deadline") or self._world.clock.wall_ms() + IDLE_WAIT_MS
         return max(0, min(IDLE_WAIT_MS, deadline_ms - self._world.clock.wall_ms()))
+
+    def _decide(self, batch: Batch) -> Effects:
+        """What the batch and the clock lead to, committed."""
+        try:
+            return self._commit(batch)
+        except StorageFull as error:
+            return self._without_space(batch, error)
 
     def _commit(self, batch: Batch) -> Effects:
         """Applies the batch and what is due in one transaction; without its commit there are no effects."""
@@ -135,6 +143,15 @@ class Actor:
                     requests.refuse(turn, arrived, Code.STORAGE_FULL, "the disk is full; nothing was changed")
             effects.add(turn.effects)
         return effects
+
+    def _farewell(self, batch: Batch) -> Effects:
+        """The database failed and the process is about to end. A commit that failed may still be found by the next
+        start, so nobody is told that nothing was changed."""
+        turn = Turn(self._world, self._store)
+        message = "the database failed; whether this was done is not known: ask again, with the same requestId"
+        for arrived in batch.requests:
+            requests.refuse(turn, arrived, Code.STORAGE_FAILED, message)
+        return turn.effects
 
     def _recover_space(self) -> None:
         """Tries whether something can be written again. What was missed meanwhile is asked for by name: the launcher

@@ -1,5 +1,6 @@
 """Online backup: SQLite's own, a bounded number of pages per turn, so that the loop never waits for it."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 from cronward.protocol import control, log
 from cronward.protocol.errors import Code, CronwardError, ErrorBody, InvalidRequest
 from cronward.protocol.views import BackupAnswer
+from cronward.scheduler.database import sync_directory
 from cronward.scheduler.effects import Effects, Reply
 from cronward.scheduler.world import Turn
 
@@ -28,9 +30,12 @@ class _Running:
         self.target = apsw.Connection(str(self.part))
         self.steps = self.target.backup("main", source, "main")
 
-    def close(self) -> None:
-        self.steps.close(True)
-        self.target.close()
+    def remove(self) -> None:
+        """Gives up; what cannot be removed stays behind, the next backup to that path writes over it."""
+        self.target.close(True)  # and with it the steps, whatever the disk says
+        for name in (self.part, self.part.with_name(self.part.name + "-journal")):
+            with contextlib.suppress(OSError):
+                name.unlink(missing_ok=True)
 
 
 class Backups:
@@ -87,6 +92,7 @@ class Backups:
         with running.part.open("rb") as file:
             os.fsync(file.fileno())
         running.part.rename(running.path)
+        sync_directory(running.path.parent)
         size = running.path.stat().st_size
         log.info("backup.finished", "a backup is complete", path=str(running.path), bytes=size)
         result = BackupAnswer(str(running.path), size, pages, mono_ms - running.started_mono_ms)
@@ -95,7 +101,6 @@ class Backups:
 
     def _give_up(self, running: _Running, error: Exception) -> bytes:
         log.error("backup.failed", f"the backup failed: {error}", path=str(running.path))
-        running.close()
-        running.part.unlink(missing_ok=True)
+        running.remove()
         problem = ErrorBody(str(Code.BACKUP_FAILED), f"cannot write {running.path}: {error}")
         return msgspec.json.encode(control.Response(id=self._request_id, ok=False, error=problem))

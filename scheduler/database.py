@@ -56,6 +56,15 @@ def close_database(connection: apsw.Connection) -> None:
     connection.close()
 
 
+def sync_directory(directory: Path) -> None:
+    """Makes the names in it survive a power loss, as fsync does the content of a file. Raises OSError."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def integrity_problems(connection: apsw.Connection) -> list[str]:
     """What SQLite's full check and the foreign keys complain about; empty if all is well. Slow on a large file."""
     try:

@@ -1,6 +1,5 @@
 """What is done to the database while no scheduler runs: checking it, and putting a backup in its place."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from cronward.protocol.clock import SystemClock
 from cronward.protocol.errors import Code, CronwardError
 from cronward.protocol.outcome import Reason
 from cronward.protocol.paths import Paths
-from cronward.scheduler.database import RESTORING, close_database, integrity_problems, open_database
+from cronward.scheduler.database import RESTORING, close_database, integrity_problems, open_database, sync_directory
 from cronward.scheduler.service import take_locks
 from cronward.scheduler.store import Store
 
@@ -45,15 +44,18 @@ def restore(paths: Paths, file: str) -> int:
     take_locks(paths)
     target = paths.database
     prepared = Path(f"{target}{RESTORING}")
+    for suffix in _SIDE_FILES:  # of a restore that was interrupted: its log must not be applied to this copy
+        Path(f"{prepared}{suffix}").unlink(missing_ok=True)
     shutil.copyfile(source, prepared)
     prepared.chmod(0o600)
     _end_live_runs(prepared)
     stamp = SystemClock().wall_ms()
-    for name in (target, *(Path(f"{target}{suffix}") for suffix in _SIDE_FILES)):
+    for suffix in ("", *_SIDE_FILES):  # so named that the old database finds its log
+        name = Path(f"{target}{suffix}")
         if name.exists():
-            name.rename(f"{name}.before-{stamp}")
+            name.rename(f"{target}.before-{stamp}{suffix}")
     prepared.rename(target)
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
     log.info("database.restored", f"the database is now that of {source}", kept=f"{target}.before-{stamp}")
     return exits.OK
 
@@ -85,9 +87,3 @@ def _existing(file: str) -> Path:
     if not path.is_file():
         raise CronwardError(Code.BACKUP_FAILED, f"{path}: no such file")
     return path
-
-
-def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    os.fsync(fd)
-    os.close(fd)

@@ -1,5 +1,6 @@
 """One life of the scheduler: locks, database, sockets, signals, the loop, and an orderly end."""
 
+import errno
 import os
 import signal
 import socket
@@ -63,6 +64,7 @@ class Service:
             self._finish_launches()
         except StorageFailed as error:
             log.error("storage.failed", "the database failed; exiting, the next start recovers", error=str(error))
+            self._ports.close()
             return exits.STORAGE
         self._end_life()
         self._ports.close()
@@ -87,9 +89,9 @@ class Service:
             self._store.commit()
         except (StorageFull, StorageFailed) as error:
             path = self._world.paths.database
-            raise StartupError(
-                Code.STATE_DIR_UNUSABLE, exits.STATE_DIR, f"cannot write the database {path}: {error}", path=str(path)
-            ) from error
+            code = Code.STORAGE_FULL if isinstance(error, StorageFull) else Code.STORAGE_FAILED
+            message = f"cannot write the database {path}: {error}"
+            raise StartupError(code, exits.STORAGE, message, path=str(path)) from error
 
     def _catch_signals(self) -> int:
         """Handlers only note what is wanted; the descriptor wakes the loop."""
@@ -148,7 +150,9 @@ def take_locks(paths: Paths) -> None:
                 pid=holder.pid if holder else None,
             ) from None
         except OSError as error:
-            raise StartupError(code, exits.STATE_DIR, f"cannot use {directory}: {error.strerror or error}") from error
+            # Space may come back by itself; whatever else it is, somebody has to act.
+            exit_code = exits.STORAGE if error.errno in (errno.ENOSPC, errno.EDQUOT) else exits.STATE_DIR
+            raise StartupError(code, exit_code, f"cannot use {directory}: {error.strerror or error}") from error
 
 
 def _secret_key(path: Path) -> bytes:

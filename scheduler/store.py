@@ -47,30 +47,32 @@ class Store:
         return value if isinstance(value, int) else 0
 
     def begin(self) -> None:
-        with _storage_errors():
-            self.connection.execute("BEGIN")
+        self._control("BEGIN")
 
     def commit(self) -> None:
-        with _storage_errors():
-            self.connection.execute("COMMIT")
+        self._control("COMMIT")
 
     def rollback(self) -> None:
         """Ends the transaction, if SQLite has not done so itself, as if it had not been."""
         if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+            self._control("ROLLBACK")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """What raises inside is undone alone; the transaction goes on."""
-        self.connection.execute("SAVEPOINT message")
+        self._control("SAVEPOINT message")
         try:
             yield
         except BaseException:
             if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK TO message")
-                self.connection.execute("RELEASE message")
+                self._control("ROLLBACK TO message")
+                self._control("RELEASE message")
             raise
-        self.connection.execute("RELEASE message")
+        self._control("RELEASE message")
+
+    def _control(self, statement: str) -> None:
+        with _storage_errors():
+            self.connection.execute(statement)
 
 
 @contextmanager

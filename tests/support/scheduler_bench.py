@@ -119,6 +119,9 @@ class Refusal(Exception):
 class Bench:
     """One database and one life after the other of a scheduler over it."""
 
+    synchronous: int | None = 0
+    """SQLite's number instead of the product's own: most tests cut no power."""
+
     def __init__(
         self, root: Path, config: Config | None = None, connect: Callable[[Path], apsw.Connection] | None = None
     ):
@@ -141,8 +144,9 @@ class Bench:
         """A new life over what is in the database."""
         self._lives += 1
         self.connection = self._connect(self.paths.database)
-        self.connection.pragma("synchronous", 0)  # no test here cuts the power
-        self.store = Store(self.connection)
+        if self.synchronous is not None:
+            self.connection.pragma("synchronous", self.synchronous)
+        self.store = self.make_store()
         self.world = World(
             paths=self.paths,
             clock=self.clock,
@@ -156,6 +160,9 @@ class Bench:
         self.store.commit()
         self.ports = FakePorts()
         self.actor = Actor(self.world, self.store, self.ports)
+
+    def make_store(self) -> Store:
+        return Store(self.connection)
 
     def crash(self) -> None:
         """The life ends without a word; what was committed is there."""
