@@ -25,6 +25,16 @@ DEADLINE_MS = 60_000
 """Everything that is waited for takes well below a second on a machine that is not busy."""
 
 LOOK_MS = 4
+CONFIG = """\
+[retry]
+max_retries = 0
+backoff_s = [0.001]
+
+[catch_up]
+grace_s = 3600
+"""
+"""No deliberate delay: a slot is served as soon as somebody can, whatever became of the runs before it."""
+
 _ASK_MS = 300
 _PROCESSES = {Kind.SCHEDULER: SCHEDULER, Kind.LAUNCHER: LAUNCHER}
 _PASSED = "passed"
@@ -103,7 +113,7 @@ class Scratch:
         for point in ROWS:
             self._mark(point)
         config = root / "cronward.toml"
-        config.touch()
+        config.write_text(CONFIG)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CRONWARD_")}
         self._environ = inherited | {
             "CRONWARD_STATE_DIR": str(root / "s"),
