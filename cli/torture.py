@@ -22,6 +22,7 @@ from cronward.protocol.errors import Code, CronwardError
 FRESH_AFTER = 50
 """Rounds with one installation: its ledger and its logs stay small."""
 
+PROGRESS_ROUNDS = 50
 LOOK_MS = 200
 
 
@@ -157,6 +158,8 @@ class _Torture:
             if self._journal is not None:
                 self._journal.add(played)
             done = len(self._played)
-            if done % 50 == 0 or played.result.violations:
+            if done % PROGRESS_ROUNDS == 0:
                 bad = sum(len(one.result.violations) for one in self._played)
                 click.echo(f"{done} of {self._plan.rounds} rounds, {bad} violations", err=True)
+        for violation in played.result.violations:
+            click.echo(f"round {played.number}, {played.cell}: {violation}", err=True)

@@ -10,6 +10,8 @@ import msgspec
 from cronward.cli.torture_windows import Kind
 from cronward.protocol import rundir
 
+_EXECUTOR, _ZYGOTE = " cronward.executor", " cronward.executor.zygote"
+
 
 class Process(msgspec.Struct, frozen=True):
     """A live process. `start_ticks` and `pid` together are never used twice within a boot."""
@@ -58,18 +60,21 @@ def kinds(processes: Iterable[Process], scheduler: int | None, launcher: int | N
     """The kind of each process by its pid, given the pids of the daemons.
 
     A zygote and what it forked have the same command line, but only the zygote has a single thread; the oldest one is
-    it, since an executor that was forked just now has no second thread yet.
+    it, since an executor that was forked just now has no second thread yet. What descends from either is a task, even
+    if it has not begun its own program yet.
     """
     found: dict[int, Kind] = {}
     single: list[Process] = []
-    for process in processes:
+    everybody = list(processes)
+    executors = {process.pid for process in everybody if _EXECUTOR in process.arguments}
+    for process in everybody:
         if process.pid == scheduler:
             found[process.pid] = Kind.SCHEDULER
         elif process.pid == launcher:
             found[process.pid] = Kind.LAUNCHER
-        elif " cronward.executor" in process.arguments:
+        elif process.pid in executors and process.parent not in executors:
             found[process.pid] = Kind.EXECUTOR
-            if process.threads == 1 and "cronward.executor.zygote" in process.arguments:
+            if process.threads == 1 and _ZYGOTE in process.arguments:
                 single.append(process)
         else:
             found[process.pid] = Kind.TASK

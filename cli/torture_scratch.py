@@ -14,7 +14,7 @@ from cronward.cli.processes import LAUNCHER, SCHEDULER, serve_command
 from cronward.cli.session import pause
 from cronward.cli.torture_logs import SchedulerLogs
 from cronward.cli.torture_processes import Process
-from cronward.cli.torture_windows import ROWS, Cell, Kind
+from cronward.cli.torture_windows import ROWS, Cell, Kind, Victims
 from cronward.protocol.client import ControlClient, Unanswered
 from cronward.protocol.clock import Clock
 from cronward.protocol.errors import Code, CronwardError, Unreachable
@@ -136,10 +136,16 @@ class Scratch:
         """Both daemons run, reconciled, the one that the cell needs armed with its action. Raises Stuck."""
         daemon = _armed_by(cell.point)
         if daemon in self.daemons and self.daemons[daemon].armed != cell.armed:
-            self.daemons[daemon].process.terminate()
-            self._reap(daemon)
+            self._stop(daemon)
+        elif cell.victims is Victims.ZYGOTE and Kind.ZYGOTE not in self.processes()[1].values():
+            self._stop(Kind.LAUNCHER)  # which has not noticed yet that its zygote is dead
         self.start_missing([Kind.SCHEDULER, Kind.LAUNCHER], cell)
         wait_until(self.clock, self.is_ready, "the launcher is reconciled")
+
+    def _stop(self, kind: Kind) -> None:
+        if kind in self.daemons:
+            self.daemons[kind].process.terminate()
+            self._reap(kind)
 
     def start_missing(self, order: Iterable[Kind], coming: Cell) -> None:
         """Starts the daemons that do not run, armed for the cell that comes."""

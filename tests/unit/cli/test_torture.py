@@ -169,8 +169,8 @@ def test_what_an_action_does_to_whom(cell: Cell, armed: str, owner_dies: bool, k
 
 
 def test_a_zygote_is_told_from_what_it_forked() -> None:
-    def process(pid: int, arguments: str, threads: int = 1, start: int = 0) -> Process:
-        return Process(pid, 1, start, threads, arguments)
+    def process(pid: int, arguments: str, threads: int = 1, start: int = 0, parent: int = 2) -> Process:
+        return Process(pid, parent, start, threads, arguments)
 
     zygote = "/usr/bin/python3 -P -m cronward.executor.zygote 3 /r/run"
     found = kinds(
@@ -180,7 +180,8 @@ def test_a_zygote_is_told_from_what_it_forked() -> None:
             process(3, zygote, start=30),
             process(4, zygote, threads=3, start=40),
             process(5, zygote, start=50),
-            process(6, "sleep 60"),
+            process(6, "sleep 60", parent=4),
+            process(7, zygote, parent=4, start=10),
         ],
         scheduler=1,
         launcher=2,
@@ -191,6 +192,7 @@ def test_a_zygote_is_told_from_what_it_forked() -> None:
         Kind.ZYGOTE,
         Kind.EXECUTOR,
         Kind.EXECUTOR,
+        Kind.TASK,
         Kind.TASK,
     ]
 
