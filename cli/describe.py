@@ -5,9 +5,11 @@ import signal
 from datetime import tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
+
 from cronward.cli.text import STATUS_COLOURS, Cell, Column, paint, safe, table
 from cronward.cli.times import duration, relative, short_stamp, stamp
-from cronward.protocol.job import At, Cron, Every, Payload, Schedule
+from cronward.protocol.job import At, CatchUp, Cron, Every, Pacing, Payload, Retry, Schedule
 from cronward.protocol.views import JobView, RunView, SlotView
 from cronward.schedule.duration import interval
 
@@ -100,7 +102,10 @@ def job_text(job: JobView, now_ms: int) -> str:
         ("schedule", schedule_text(job.schedule)),
         ("stagger", _stagger(job.schedule)),
         ("zone", _zone_name(job)),
+        ("due", _why_due(job)),
+        ("switched off", _auto_disabled(job, now_ms)),
         *_payload_facts(job.payload),
+        *_rule_facts(job),
         ("after its run", "removed if it went well" if job.delete_after_run else None),
         ("live run", job.state.live_run_id and safe(job.state.live_run_id)),
         ("last run", _last_fact(job, now_ms)),
@@ -149,6 +154,27 @@ def _stagger(schedule: Schedule | None) -> str | None:
     return None
 
 
+_DUE = {
+    "retry": "a quick retry of its last run",
+    "backoff": "later than its next slot, because it failed",
+    "catch_up": "a missed slot is run late",
+    "paced": "as its last run proposed",
+}
+
+
+def _why_due(job: JobView) -> str | None:
+    """Why its next run is not where the schedule says."""
+    text = _DUE.get(job.state.due_kind) if job.state.next_run_at_ms is not None else None
+    if text is None or job.state.due_slot_ms is None:
+        return text
+    return f"{text}: that of {stamp(job.state.due_slot_ms, zone_of(job))}"
+
+
+def _auto_disabled(job: JobView, now_ms: int) -> str | None:
+    off = job.state.auto_disabled
+    return None if off is None else f"{off.reason}, {off.consecutive_errors} in a row, {relative(off.at_ms, now_ms)}"
+
+
 def _last_fact(job: JobView, now_ms: int) -> str | None:
     state = job.state
     if state.last_run_at_ms is None:
@@ -178,6 +204,17 @@ def _payload_facts(payload: Payload | None) -> list[tuple[str, str | None]]:
         ("secrets", safe(", ".join(secrets)) or None),
         ("time limit", None if timeout is None else f"{timeout:g} s" if timeout else "none"),
     ]
+
+
+def _rule_facts(job: JobView) -> list[tuple[str, str | None]]:
+    """What the job itself says about failures, missed slots and pacing."""
+    groups = (("retries", job.retry), ("catch-up", job.catch_up), ("pacing", job.pacing))
+    return [(name, ", ".join(_settings(group)) or None) for name, group in groups if group is not None]
+
+
+def _settings(group: Retry | CatchUp | Pacing) -> list[str]:
+    given: dict[str, object] = msgspec.to_builtins(group)
+    return [f"{key} {msgspec.json.encode(value).decode()}" for key, value in given.items()]
 
 
 def _quoted(word: str) -> str:

@@ -29,6 +29,9 @@ from cronward.protocol.views import JobView
 @click.option("--clear-display-name", is_flag=True, help="Take its title away.")
 @click.option("--clear-agent", is_flag=True, help="Let it belong to no agent.")
 @click.option("--clear-session-key", is_flag=True, help="Let it belong to no session.")
+@click.option("--clear-pacing", is_flag=True, help="Take its pacing away.")
+@click.option("--clear-retry", is_flag=True, help="Handle its failures as configured for all jobs.")
+@click.option("--clear-catch-up", is_flag=True, help="Handle its missed slots as configured for all jobs.")
 @click.option("--reschedule", is_flag=True, help="Compute its next run anew, from now.")
 @with_requests
 def edit(
@@ -38,6 +41,9 @@ def edit(
     clear_display_name: bool,
     clear_agent: bool,
     clear_session_key: bool,
+    clear_pacing: bool,
+    clear_retry: bool,
+    clear_catch_up: bool,
     reschedule: bool,
     **flags: Unpack[JobFlags],
 ) -> int:
@@ -55,7 +61,14 @@ def edit(
     patch = changes(current, flags, program_after_dashes(), session.clock.wall_ms())
     if enabled is not None:
         patch["enabled"] = enabled
-    cleared = {"displayName": clear_display_name, "agentId": clear_agent, "sessionKey": clear_session_key}
+    cleared = {
+        "displayName": clear_display_name,
+        "agentId": clear_agent,
+        "sessionKey": clear_session_key,
+        "pacing": clear_pacing,
+        "retry": clear_retry,
+        "catchUp": clear_catch_up,
+    }
     patch.update((field, None) for field, clear in cleared.items() if clear)
     if not patch and not reschedule:
         raise click.UsageError("Nothing to change. `cronward edit --help` lists what can be.")

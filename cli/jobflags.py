@@ -7,18 +7,19 @@ from typing import TypedDict, TypeVar
 import click
 import msgspec
 
+from cronward.cli.session import Duration
 from cronward.protocol.errors import Code, CronwardError
 
 F = TypeVar("F", bound=Callable[..., object])
 
 NOT_IN_THIS_RELEASE = frozenset(
     """--on-exit --on-exit-cwd --stream-command --stream-cwd --stream-mode --stream-match
-    --stream-batch-ms --stream-max-batch-bytes --pacing-min --pacing-max --trigger-script --trigger-once --system-event
+    --stream-batch-ms --stream-max-batch-bytes --trigger-script --trigger-once --system-event
     --message --script --script-timeout-seconds --script-tool-budget --model --fallbacks --thinking --light-context
     --tools --announce --deliver --webhook --channel --to --thread-id --account --best-effort-deliver
     --no-light-context --no-best-effort-deliver --failure-alert --no-failure-alert --failure-alert-after
     --failure-alert-channel --failure-alert-to --failure-alert-cooldown --failure-alert-mode
-    --clear-pacing --clear-trigger --clear-thinking --clear-fallbacks --clear-model --clear-tools --clear-channel
+    --clear-trigger --clear-thinking --clear-fallbacks --clear-model --clear-tools --clear-channel
     --clear-to --clear-thread-id --clear-account""".split()  # noqa: SIM905 - sixty quoted words are no easier to read
 )
 """Flags of OpenClaw's cron that need agents, channels or triggers."""
@@ -57,6 +58,14 @@ class JobFlags(TypedDict):
     env_policy: str | None
     output_limit_action: str | None
     leave_children: bool | None
+    catch_up: str | None
+    catch_up_max_age: int | None
+    catch_up_max_runs: int | None
+    retry_preset: str | None
+    max_retries: int | None
+    disable_after: int | None
+    pacing_min: int | None
+    pacing_max: int | None
 
 
 _SECONDS = click.FloatRange(min=0)
@@ -115,6 +124,22 @@ _OPTIONS = [
         default=None,
         help="Whether processes that the command leaves behind live on (they are ended, unless told otherwise).",
     ),
+    click.option(
+        "--catch-up",
+        type=click.Choice(["latest", "none", "all"]),
+        help="Which missed slots are run late, after the service was down: the last one, none, or each.",
+    ),
+    click.option("--catch-up-max-age", type=Duration(), help="Leave out missed slots that are older; 0: any age."),
+    click.option("--catch-up-max-runs", type=click.IntRange(1, 1000), help="At most so many of them, with all."),
+    click.option(
+        "--retry-preset",
+        type=click.Choice(["openclaw", "goclaw"]),
+        help="Quick retries of errors that may pass: after 30 s, 1 min, 5 min, or after 2, 4, 8 s.",
+    ),
+    click.option("--max-retries", type=click.IntRange(0, 1000), help="How many quick retries in a row."),
+    click.option("--disable-after", type=click.IntRange(min=0), help="Disable it after so many failures; 0: never."),
+    click.option("--pacing-min", type=Duration(), help="A run may propose the next check, at the earliest after this."),
+    click.option("--pacing-max", type=Duration(), help="A run may propose the next check, at the latest after this."),
 ]
 
 
@@ -208,7 +233,27 @@ def definition_fields(flags: JobFlags) -> dict[str, object]:
         "wakeMode": flags["wake"],
         "delivery": {"mode": "none"} if flags["no_deliver"] else None,
     }
-    return {key: value for key, value in fields.items() if value is not None}
+    return {key: value for key, value in (fields | _rule_fields(flags)).items() if value is not None}
+
+
+def _rule_fields(flags: JobFlags) -> dict[str, object]:
+    """Retries, catch-up and pacing; what no flag names is left to the job or the configuration."""
+    age_ms = flags["catch_up_max_age"]
+    groups: dict[str, dict[str, object]] = {
+        "catchUp": {
+            "policy": flags["catch_up"],
+            "maxRuns": flags["catch_up_max_runs"],
+            "maxAgeSeconds": None if age_ms is None else age_ms / 1000,
+        },
+        "retry": {
+            "preset": flags["retry_preset"],
+            "maxRetries": flags["max_retries"],
+            "disableAfter": flags["disable_after"],
+        },
+        "pacing": {"min": flags["pacing_min"], "max": flags["pacing_max"]},
+    }
+    given = {name: {key: value for key, value in group.items() if value is not None} for name, group in groups.items()}
+    return {name: group for name, group in given.items() if group}
 
 
 def _environment(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from cronward.protocol.views import JobView, SlotView
 from cronward.schedule import planner
 from cronward.schedule.at import at_in_zone, parse_at
 from cronward.schedule.duration import interval
+from cronward.schedule.explain import explain
 
 _PREVIEW_ID = "00000000-0000-4000-8000-000000000000"
 """Stands for the id that a job has not yet: H and stagger depend on it."""
@@ -27,8 +28,9 @@ _PREVIEW_ID = "00000000-0000-4000-8000-000000000000"
 @click.option("--tz", metavar="ZONE", help="Zone of an expression; by default the configured one.")
 @click.option("--from", "start", metavar="TIME", help="Begin after this time (ISO 8601) instead of now.")
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many.")
+@click.option("--explain", "in_words", is_flag=True, help="Say in words what the schedule means.")
 @with_requests
-def next_slots(session: Session, what: str, tz: str | None, start: str | None, count: int) -> int:
+def next_slots(session: Session, what: str, tz: str | None, start: str | None, count: int, in_words: bool) -> int:
     """Show the coming slots of an expression, or of a job.
 
     An expression ('every 10m', '0 9 * * 1', @daily) needs no scheduler. What a change of the clocks does to a slot is
@@ -37,6 +39,7 @@ def next_slots(session: Session, what: str, tz: str | None, start: str | None, c
     \b
       cronward next '30 2 * * *' --tz America/New_York --from 2026-03-07
       cronward next '0 9 * * mon-fri' -n 10
+      cronward next '0 9 13 * 5' --explain
       cronward next backup --json
     """
     now_ms = session.clock.wall_ms()
@@ -51,10 +54,12 @@ def next_slots(session: Session, what: str, tz: str | None, start: str | None, c
         schedule = planner.settle(raw, job_id=_PREVIEW_ID, now_ms=after_ms, default_tz=default_tz)
         job_id = _PREVIEW_ID
     slots = _preview(schedule, job_id, after_ms, count)
+    words = explain(schedule, job_id) if in_words else None
     if session.as_json:
-        print_json({"schedule": schedule, "slots": slots})
+        answer = {"schedule": schedule, "slots": slots}
+        print_json(answer if words is None else answer | {"words": words})
     else:
-        click.echo(slots_text(schedule, slots, now_ms, has_id=fields is None))
+        click.echo(slots_text(schedule, slots, now_ms, has_id=fields is None, words=words))
     return 0
 
 
@@ -85,7 +90,9 @@ def _preview(schedule: Schedule, job_id: str, after_ms: int, count: int) -> list
         raise CronwardError(Code.INVALID_REQUEST, str(error)) from None
 
 
-def slots_text(schedule: Schedule, slots: list[SlotView], now_ms: int, *, has_id: bool) -> str:
+def slots_text(
+    schedule: Schedule, slots: list[SlotView], now_ms: int, *, has_id: bool, words: str | None = None
+) -> str:
     """The schedule as it is understood, and its slots."""
     stagger = schedule.stagger_ms if isinstance(schedule, Cron) else None
     spread = None
@@ -93,7 +100,7 @@ def slots_text(schedule: Schedule, slots: list[SlotView], now_ms: int, *, has_id
         spread = f"each job of this kind runs up to {interval(stagger)} later, the same for each slot"
         if not has_id:
             spread += "; these are of an example (--exact turns it off)"
-    facts = facts_text([("schedule", schedule_text(schedule)), ("stagger", spread)])
+    facts = facts_text([("schedule", schedule_text(schedule)), ("in words", words), ("stagger", spread)])
     return f"{facts}\n{slot_lines(slots, _zone(schedule), now_ms) or 'no slot to come'}"
 
 

@@ -63,6 +63,7 @@ def status_text(service: ServiceStatus, here: dict[str, str]) -> str:
         ("configuration", service.config_error and paint(safe(service.config_error), "red")),
         ("cannot start", service.launcher.cannot_start and paint(safe(service.launcher.cannot_start), "red")),
         ("flagged jobs", str(service.jobs_flagged) if service.jobs_flagged else None),
+        ("far ahead", _far_ahead_text(service.deadlines_far_ahead)),
     ]
     waiting = f", {service.queued} waiting" if service.queued else ""
     facts = [
@@ -80,6 +81,13 @@ def status_text(service: ServiceStatus, here: dict[str, str]) -> str:
     ]
     notices = [f"notice  {relative(n.at_ms, now)}: {safe(n.text)}" for n in service.notices]
     return "\n".join([facts_text(facts), *notices])
+
+
+def _far_ahead_text(jobs: int) -> str | None:
+    """The clock was set back: jobs wait for times that their schedules had under the old one."""
+    if not jobs:
+        return None
+    return f"{count(jobs, 'job')} by a clock that was set back; see `cronward doctor`, `cronward edit JOB --reschedule`"
 
 
 def launcher_text(launcher: LauncherView) -> str:

@@ -9,6 +9,8 @@ from cronward.protocol.errors import CronwardError
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import JobView, ServiceStatus
 from cronward.schedule import planner
+from cronward.schedule.deadline import Kind
+from cronward.schedule.far_ahead import is_far_ahead
 
 CLOCK_APART_MS = 2_000
 _NAMED_MAX = 5
@@ -102,22 +104,21 @@ def check_deadlines(jobs: list[JobView], now_ms: int) -> Finding:
     far = [
         f"{job.name} ({schedule_text(job.schedule)}) waits until {relative(job.state.next_run_at_ms, now_ms)}"
         for job in jobs
-        if job.state.next_run_at_ms is not None and is_far_ahead(job, job.state.next_run_at_ms, now_ms)
+        if job.state.next_run_at_ms is not None and _waits_too_long(job, job.state.next_run_at_ms, now_ms)
     ]
     if not far:
         return Finding("deadlines", Level.OK, "none is far ahead of its schedule")
     return Finding("deadlines", Level.WARN, _some(far), "`cronward edit JOB --reschedule` computes it anew")
 
 
-def is_far_ahead(job: JobView, next_run_ms: int, now_ms: int) -> bool:
-    """More than two natural slots ahead, and not because of failures."""
-    if job.schedule is None or job.state.consecutive_errors:
+def _waits_too_long(job: JobView, next_run_ms: int, now_ms: int) -> bool:
+    """Later than its schedule says, and not because of failures or missed slots."""
+    if job.schedule is None or job.state.due_kind != Kind.SLOT:
         return False
     try:
-        slots = planner.preview(job.schedule, job_id=job.id, after_ms=now_ms, count=2)
+        return is_far_ahead(job.schedule, job_id=job.id, due_ms=next_run_ms, now_ms=now_ms)
     except planner.Unplannable:
         return False
-    return len(slots) == 2 and next_run_ms > slots[1].at_ms
 
 
 def _some(texts: list[str]) -> str:

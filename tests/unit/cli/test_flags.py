@@ -59,6 +59,30 @@ def command(*argv: str, **more: object) -> dict[str, object]:
             {"schedule": {"kind": "cron", "expr": "*/5 * * * *"}, "payload": command("date")},
         ),
         (
+            ["@daily", "--catch-up", "all", "--catch-up-max-age", "30m", "--catch-up-max-runs", "3", "--", "x"],
+            {
+                "schedule": {"kind": "cron", "expr": "@daily"},
+                "payload": command("x"),
+                "catchUp": {"policy": "all", "maxAgeSeconds": 1800, "maxRuns": 3},
+            },
+        ),
+        (
+            ["@daily", "--retry-preset", "goclaw", "--max-retries", "0", "--disable-after", "5", "--", "x"],
+            {
+                "schedule": {"kind": "cron", "expr": "@daily"},
+                "payload": command("x"),
+                "retry": {"preset": "goclaw", "maxRetries": 0, "disableAfter": 5},
+            },
+        ),
+        (
+            ["every 10m", "--pacing-min", "30s", "--pacing-max", "1h", "--", "x"],
+            {
+                "schedule": {"kind": "every", "everyMs": 600_000},
+                "payload": command("x"),
+                "pacing": {"min": 30_000, "max": 3_600_000},
+            },
+        ),
+        (
             ["@daily", "echo hi"],
             {"schedule": {"kind": "cron", "expr": "@daily"}, "payload": command("sh", "-lc", "echo hi")},
         ),
