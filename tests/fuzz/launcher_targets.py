@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -28,7 +29,7 @@ from cronward.launcher.timers import Timers
 from cronward.launcher.walk import Walk
 from cronward.launcher.watch import Watch
 from cronward.protocol import launch, pair, sockets
-from cronward.protocol.identity import ProcessIdentity, own_identity
+from cronward.protocol.identity import ProcessIdentity, boot_id, own_identity, start_ticks
 from cronward.protocol.launch import GatewayState, LauncherConfig
 from cronward.protocol.rundir import Limits
 from tests.fuzz.mutation import Mutator
@@ -41,17 +42,21 @@ RUNS = 40
 
 
 class Pairs:
-    """A spawner that keeps the executors' ends; each is ready at once and claims to be this process."""
+    """A spawner that keeps the executors' ends; each is ready at once. A sleeping process stands for each of them."""
 
     def __init__(self) -> None:
-        self.ends: list[socket.socket] = []
+        self.ends: dict[socket.socket, int] = {}
+        """With the pid of each."""
+        self.ended: list[tuple[int, int]] = []
+        """Pid and status of those that are gone, until somebody takes them."""
 
     def spawn(self) -> Spawned:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         theirs.setblocking(False)
-        theirs.send(pair.encode(pair.Ready(own_identity())))
-        self.ends.append(theirs)
+        pid = os.posix_spawn("/bin/sleep", ["sleep", "1000"], {})
+        theirs.send(pair.encode(pair.Ready(ProcessIdentity(pid, start_ticks(pid) or 0, boot_id()))))
+        self.ends[theirs] = pid
         return Spawned(ours, None)
 
     def reset(self) -> None:
@@ -72,8 +77,10 @@ class Pairs:
                 end.send(pair.encode(pair.Free(order.run, len(order.run) % 2 == 0, fit=True, rss_kib=1)))
 
     def drop(self, end: socket.socket) -> None:
-        self.ends.remove(end)
         end.close()
+        pid = self.ends.pop(end)
+        os.kill(pid, signal.SIGKILL)
+        self.ended.append(os.waitpid(pid, 0))
 
 
 class _Launcher:
@@ -134,6 +141,8 @@ class _Launcher:
         self.exits.resend(self.clock.mono_ms())
         self.link.flush()
         self.spawner.play()
+        while self.spawner.ended:
+            self.pool.reap(*self.spawner.ended.pop())
 
     def close(self) -> None:
         for end in list(self.spawner.ends):
@@ -226,7 +235,7 @@ class PairToLauncher(_Target):
 
     def feed(self, data: bytes) -> None:
         spawner = self.launcher.spawner
-        spawner.ends[len(data) % len(spawner.ends)].send(data)
+        list(spawner.ends)[len(data) % len(spawner.ends)].send(data)
         self.launcher.turn()
         while not spawner.ends:
             self.launcher.turn()

@@ -29,6 +29,8 @@ class Instance(Installation):
         super().__init__(root, Paths(root / "s", root / "r"))
         self.hits = self.root / "hits"
         self.disk = SmallDisk(self.paths.state, disk_mib) if disk_mib is not None else None
+        self.prefix = self.disk.prefix() if self.disk is not None else []
+        """Words before the command of each daemon that is started from now on."""
         config = self.root / "cronward.toml"
         config.touch()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CRONWARD_")}
@@ -125,8 +127,7 @@ class Instance(Installation):
     def _start(self, name: str, words: list[str], environ: dict[str, str] | None, arm: dict[str, str] | None) -> Daemon:
         armed = failpoints.environment(arm, self.hits) if arm else {}
         argv = [sys.executable, "-m", f"cronward.{name}", *words]
-        prefix = self.disk.prefix() if self.disk is not None else []
         log = self.root / f"{len(self.daemons):02}-{name}.log"
-        daemon = Daemon(prefix + argv, self.environ | (environ or {}) | armed, log)
+        daemon = Daemon(self.prefix + argv, self.environ | (environ or {}) | armed, log)
         self.daemons.append(daemon)
         return daemon
