@@ -7,7 +7,7 @@ not judged here but in `cronward.schedule`.
 import base64
 import hashlib
 import re
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -24,9 +24,9 @@ Words = Annotated[list[str], Meta(min_length=1, max_length=4096)]
 Seconds = Annotated[float, Meta(ge=0, le=315_576_000)]
 Delay = Annotated[float, Meta(gt=0, le=31_557_600)]
 Delays = Annotated[tuple[Delay, ...], Meta(min_length=1, max_length=32)]
-Preset = Literal["openclaw", "goclaw"]
-Transient = Literal["rate_limit", "overloaded", "network", "timeout", "server_error"]
-CatchUpPolicy = Literal["latest", "none", "all"]
+Preset = Annotated[str, Meta(pattern="^(openclaw|goclaw)$")]
+Transient = Annotated[str, Meta(pattern="^(rate_limit|overloaded|network|timeout|server_error)$")]
+CatchUpPolicy = Annotated[str, Meta(pattern="^(latest|none|all)$")]
 
 
 class At(msgspec.Struct, frozen=True, tag="at", tag_field="kind", forbid_unknown_fields=True, rename="camel"):
