@@ -48,6 +48,7 @@ COMMANDS = {
     "status": Entry("service", "status", "Show what the service does."),
     "watch": Entry("watch", "watch", "Follow events as they happen."),
     "next": Entry("preview", "next_slots", "Show the coming slots of an expression or a job."),
+    "why": Entry("why", "why", "Say what became of a slot, and why."),
     "doctor": Entry("doctor", "doctor", "Check the installation and the running service."),
     "config": Entry("configuration", "config", "Check the configuration."),
     "backup": Entry("backup", "backup", "Write a verified copy of the database."),

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from cronward.protocol.errors import ErrorBody
+from cronward.protocol.job import DATE_MAX_MS
 
 REQUEST_MAX_BYTES = 1024 * 1024
 Limit = Annotated[int, Meta(ge=1, le=200)]
@@ -57,6 +58,12 @@ class JobRef(Params, frozen=True):
 
     id: Name | None = None
     job_id: Name | None = None
+
+
+class WhyParams(JobRef, frozen=True):
+    """cron.why: what became of the slot at `at_ms`; without it, of the last slot, or of the first one to come."""
+
+    at_ms: Annotated[int, Meta(ge=-DATE_MAX_MS, le=DATE_MAX_MS)] | None = None
 
 
 class AddParams(Params, frozen=True):
@@ -146,6 +153,7 @@ READ_METHODS = (
     "cron.get",
     "cron.status",
     "cron.runs",
+    "cron.why",
     "run.get",
     "service.status",
     "status.snapshot",

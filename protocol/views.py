@@ -6,6 +6,7 @@ New fields may appear at any time; readers ignore what they do not know.
 import msgspec
 
 from cronward.protocol.job import CatchUp, Delivery, Owner, Pacing, Payload, Retry, Schedule
+from cronward.protocol.why import Cause
 
 
 class SlotView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -177,6 +178,32 @@ class RunList(msgspec.Struct, frozen=True, rename="camel"):
     limit: int
     has_more: bool
     next_offset: int | None
+
+
+class WhyView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Answer to cron.why: `cause` and what belongs to it (see `why.Cause`).
+
+    `slot_ms` is the slot in question, None if there is none at `asked_ms`. `late_ms` is from the slot to the start of
+    `run`, `delayed_by` what held it up. `since_ms`, `until_ms` and `by` say when and who; `detail` and `note` are for
+    people. `nearest` are the slots before and after by the schedule that was in force, `tz` its zone.
+    """
+
+    job_id: str
+    job_name: str | None
+    asked_ms: int
+    now_ms: int
+    cause: Cause
+    tz: str = "UTC"
+    slot_ms: int | None = None
+    late_ms: int | None = None
+    delayed_by: Cause | None = None
+    run: RunView | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    by: str | None = None
+    detail: str | None = None
+    note: str | None = None
+    nearest: list[SlotView] = []
 
 
 class RunAnswer(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -53,20 +53,33 @@ def at_in_zone(text: str, tz: str) -> str:
     What has an offset, or is digits, means the same in every zone. A time that comes twice means the first; one that
     the zone leaves out is refused.
     """
+    at_ms, exists = _in_zone(text, tz)
+    if not exists:
+        problem = f"does not exist in {tz}: the clocks jump over it"
+        raise refusal("schedule.at", problem, value=text, allowed="a time that the zone's clocks show")
+    return iso_utc(at_ms)
+
+
+def around_in_zone_ms(text: str, tz: str) -> int:
+    """The same in epoch ms, where a time that the zone leaves out is the moment of the jump. Raises InvalidRequest."""
+    return _in_zone(text, tz)[0]
+
+
+def _in_zone(text: str, tz: str) -> tuple[int, bool]:
+    """The instant, and whether the zone's clocks show that time at all."""
     text = text.strip()
     zone(tz)
     match = _ISO.fullmatch(text)
     if match is None or match["offset"]:
-        return iso_utc(parse_at(text))
+        return parse_at(text), True
     wall_ms = _wall_ms(text, match)
     parse_at(text)
     wall_s, ms = divmod(wall_ms, 1000)
     for span in spans(tz, wall_s - 2 * 86_400):
         if wall_s < span.wall_start_s:
-            problem = f"does not exist in {tz}: the clocks jump over it"
-            raise refusal("schedule.at", problem, value=text, allowed="a time that the zone's clocks show")
+            return span.start_s * 1000, False
         if wall_s < span.wall_end_s:
-            return iso_utc((wall_s - span.offset_s) * 1000 + ms)
+            return (wall_s - span.offset_s) * 1000 + ms, True
     raise AssertionError("the last span ends beyond every date that a one-shot may have")
 
 

@@ -21,6 +21,28 @@ def note(rule: CronRule, slot_s: int, before_s: int) -> str | None:
     return remark
 
 
+def absence(rule: CronRule, at_s: int) -> str | None:
+    """Why there is no slot at `at_s` although the wall clock says that there should be one: it comes twice and ran the
+    first time, or at this instant the clocks jumped over it."""
+    earlier: Span | None = None
+    for span in spans(rule.tz, at_s - OVERLAP_MAX_S):
+        if span.start_s > at_s:
+            break
+        if earlier is not None and earlier.offset_s != span.offset_s:
+            wall_s = at_s + span.offset_s
+            if wall_s < earlier.wall_end_s and rule.wall_times.next(wall_s) == wall_s:
+                return f"{_wall(wall_s)} comes twice: it runs the first time only"
+            if span.start_s == at_s:
+                lost_s = rule.wall_times.next(earlier.wall_end_s)
+                if lost_s is not None and lost_s < span.wall_start_s:
+                    return (
+                        f"{_wall(lost_s)} does not exist: the clocks go from {_wall(earlier.wall_end_s)} to "
+                        f"{_wall(span.wall_start_s)}"
+                    )
+        earlier = span
+    return None
+
+
 def _gap_note(rule: CronRule, slot_s: int, before_s: int, earlier: Span, later: Span) -> str | None:
     """A time in the gap is moved to its end, or dropped if the job keeps pace with real time."""
     if not before_s < later.start_s <= slot_s:

@@ -8,7 +8,7 @@ import msgspec
 from cronward.protocol import control, log
 from cronward.protocol.errors import Code, CronwardError, ErrorBody, InvalidRequest
 from cronward.protocol.job import convert
-from cronward.scheduler import backup, job_commands, job_views, listing, run_commands, service_commands
+from cronward.scheduler import backup, job_commands, job_views, listing, run_commands, service_commands, why_command
 from cronward.scheduler.caller import Caller, from_peer_address
 from cronward.scheduler.effects import Address, Reply
 from cronward.scheduler.rows import live_run, text
@@ -52,6 +52,7 @@ METHODS: dict[str, Method] = {
     "cron.update": _typed(control.UpdateParams, job_commands.update),
     "cron.remove": _typed(control.RemoveParams, job_commands.remove),
     "cron.run": _typed(control.RunParams, run_commands.run),
+    "cron.why": _typed(control.WhyParams, lambda turn, caller, params: why_command.explain(turn, params)),
     "run.get": _typed(control.RunRef, lambda turn, caller, params: run_commands.get(turn, params)),
     "run.cancel": _typed(control.CancelParams, run_commands.cancel),
     "service.status": _typed(control.Params, lambda turn, caller, params: service_commands.status(turn)),

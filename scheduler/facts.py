@@ -1,0 +1,193 @@
+"""What is kept that can explain a slot of a job: its schedules over time, runs, decisions, lives and pauses."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import msgspec
+
+from cronward.protocol import job as jobs
+from cronward.schedule.deadline import Deadline
+from cronward.scheduler.caller import Caller
+from cronward.scheduler.changes import Detail, Scheduling
+from cronward.scheduler.rows import RunRow, find_job, integer, run_rows
+from cronward.scheduler.slot_decisions import Decision
+from cronward.scheduler.store import Row, Store
+from cronward.scheduler.world import Mode, World
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A row of `changes`."""
+
+    at_ms: int
+    action: str
+    by: str
+    detail: Detail
+
+
+class Spell(msgspec.Struct, frozen=True):
+    """A time during which one scheduling was in force, and the change that began it (None: longer ago than is kept).
+    `scheduling` is None while there is no job: before it is added, and once it is removed."""
+
+    from_ms: int
+    scheduling: Scheduling | None
+    began: Change | None
+
+
+class Outage(msgspec.Struct, frozen=True):
+    """From when to when nothing became due; `until_ms` None is still. `by` is None where the scheduler was down."""
+
+    since_ms: int
+    until_ms: int | None
+    by: str | None = None
+
+    def covers(self, at_ms: int) -> bool:
+        return self.since_ms <= at_ms and (self.until_ms is None or at_ms < self.until_ms)
+
+
+class Decided(msgspec.Struct, frozen=True, array_like=True):
+    """A row of `slot_decisions`."""
+
+    decision: Decision
+    slot_ms: int
+    until_ms: int
+    run_id: str | None
+    at_ms: int
+
+
+class Life(msgspec.Struct, frozen=True, array_like=True):
+    """A row of `lives`."""
+
+    started_ms: int
+    seen_ms: int
+    ended_ms: int | None
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """About one job, and around one slot of it. Spells and outages are in the order of time.
+
+    `runs` are those that the schedule asked for: the last one before the slot, the slot's own, the first one after it.
+    `deadline` and `flag` are of now; `holds_up` says what keeps due jobs from being served now, or is None. Runs from
+    `kept_since_ms` on are all kept.
+    """
+
+    job_id: str
+    spells: list[Spell]
+    runs: list[RunRow] = []
+    decisions: list[Decided] = []
+    down: list[Outage] = []
+    paused: list[Outage] = []
+    deadline: Deadline | None = None
+    flag: str | None = None
+    holds_up: str | None = None
+    kept_since_ms: int = 0
+
+
+def load(world: World, store: Store, job_id: str) -> Facts:
+    """Everything but what belongs to one slot. No spells: there never was such a job, as far as is known."""
+    job = find_job(store, job_id)
+    changes = [_change(row) for row in store.rows("changes_of_job", job_id=job_id)]
+    definition = _readable(job.definition) if job else None
+    lives = [msgspec.convert(row, Life) for row in store.rows("all_lives")]
+    return Facts(
+        job_id=job_id,
+        spells=spells(changes, definition, job.created_ms if job else None),
+        down=downtimes(lives),
+        paused=pauses([_change(row) for row in store.rows("changes_of_service")], lives),
+        deadline=job.deadline if job else None,
+        flag=job.flag if job else None,
+        holds_up=_holds_up(world),
+        kept_since_ms=_kept_since_ms(world, store, job_id),
+    )
+
+
+def about(store: Store, facts: Facts, slot_ms: int) -> Facts:
+    """With what belongs to one slot."""
+    return msgspec.structs.replace(
+        facts,
+        runs=run_rows(store.rows("runs_around", job_id=facts.job_id, slot_ms=slot_ms)),
+        decisions=[
+            msgspec.convert(row, Decided, strict=False)
+            for row in store.rows("decisions_about", job_id=facts.job_id, slot_ms=slot_ms)
+        ],
+    )
+
+
+def spells(changes: Iterable[Change], definition: jobs.Definition | None, created_ms: int | None) -> list[Spell]:
+    """The schedulings of a job, one after the other. Without changes, what it is now, since its creation."""
+    found: list[Spell] = []
+    for change in changes:
+        detail = change.detail
+        if not found and detail.before is not None:
+            found.append(Spell(created_ms if created_ms is not None else 0, detail.before, None))
+        if change.action == "removed":
+            found.append(Spell(change.at_ms, None, change))
+        elif detail.after is not None:
+            found.append(Spell(change.at_ms, detail.after, change))
+    if not found and definition is not None and created_ms is not None:
+        found.append(Spell(created_ms, Scheduling(definition.schedule, definition.enabled), None))
+    return found
+
+
+def downtimes(lives: list[Life]) -> list[Outage]:
+    """Between the end of each life, or when it was last seen, and the beginning of the next."""
+    found = []
+    for earlier, later in pairwise(lives):
+        since_ms = earlier.seen_ms if earlier.ended_ms is None else earlier.ended_ms
+        if since_ms < later.started_ms:
+            found.append(Outage(since_ms, later.started_ms))
+    return found
+
+
+def pauses(changes: Iterable[Change], lives: list[Life]) -> list[Outage]:
+    """From a pause or drain to what ended it: the resume, for a drain also the next start."""
+    found: list[Outage] = []
+    begun: Change | None = None
+    for change in changes:
+        if change.action == "resumed" and begun is not None:
+            found.append(Outage(begun.at_ms, _end_ms(begun, change.at_ms, lives), begun.by))
+            begun = None
+        elif change.action in ("paused", "drained") and begun is None:
+            begun = change
+    if begun is not None:
+        found.append(Outage(begun.at_ms, _end_ms(begun, None, lives), begun.by))
+    return found
+
+
+def _end_ms(begun: Change, resumed_ms: int | None, lives: list[Life]) -> int | None:
+    starts = [life.started_ms for life in lives if life.started_ms > begun.at_ms] if begun.action == "drained" else []
+    return min([*starts, *([] if resumed_ms is None else [resumed_ms])], default=None)
+
+
+def _holds_up(world: World) -> str | None:
+    if world.mode is not Mode.RUNNING:
+        return f"the service is {world.mode}"
+    if not world.caught_up:
+        return "no launcher has said yet what became of earlier runs"
+    return world.storage_error
+
+
+def _kept_since_ms(world: World, store: Store, job_id: str) -> int:
+    kept = world.settings.config.retention
+    row = store.row("surplus_run_of_job", job_id=job_id, keep=kept.runs_per_job - 1)
+    oldest_ms = world.clock.wall_ms() - round(kept.days * 86_400_000)
+    return oldest_ms if row is None else max(oldest_ms, integer(row[0]))
+
+
+def _change(row: Row) -> Change:
+    at_ms, action, uid, caller, detail = msgspec.convert(row, tuple[int, str, int | None, str | None, str])
+    return Change(at_ms, action, str(Caller(uid, None, caller)), _detail(detail))
+
+
+def _detail(text: str) -> Detail:
+    """A detail that names what this release does not know (a removed schedule kind) explains nothing."""
+    try:
+        return msgspec.json.decode(text, type=Detail)
+    except msgspec.DecodeError:
+        return Detail(why="the record of this change cannot be read")
+
+
+def _readable(text: str) -> jobs.Definition | None:
+    try:
+        return jobs.decode(text)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,32 @@
+-- name: changes_of_job
+SELECT at_ms, action, uid, caller, detail FROM changes WHERE job_id = :job_id ORDER BY change;
+
+-- name: changes_of_service
+-- Pauses and drains with their ends; the index holds them together.
+SELECT at_ms, action, uid, caller, detail FROM changes WHERE job_id IS NULL ORDER BY change;
+
+-- name: all_lives
+SELECT started_ms, seen_ms, ended_ms FROM lives ORDER BY rowid;
+
+-- name: decisions_about
+-- What was decided about one slot of a job, newest first.
+SELECT decision, slot_ms, until_ms, run_id, at_ms FROM slot_decisions
+WHERE job_id = :job_id AND slot_ms <= :slot_ms AND until_ms >= :slot_ms
+ORDER BY position DESC LIMIT 20;
+
+-- name: runs_around
+-- Runs that the schedule asked for around a slot: the ones for it, before it and after it.
+SELECT {run_columns}
+FROM runs
+WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND arrival IN (
+    SELECT max(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms < :slot_ms
+    UNION ALL
+    SELECT max(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms = :slot_ms
+    UNION ALL
+    SELECT min(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms > :slot_ms
+)
+ORDER BY arrival;
+
+-- name: surplus_run_of_job
+-- Where retention cuts off what is too much, if it does.
+SELECT slot_ms FROM runs WHERE job_id = :job_id ORDER BY arrival DESC LIMIT 1 OFFSET :keep;

@@ -1,0 +1,79 @@
+"""cron.why: gathers the facts about a job and its slot, and tells what they explain."""
+
+from cronward.protocol.control import WhyParams
+from cronward.protocol.errors import Code, CronwardError, InvalidRequest
+from cronward.protocol.job import Cron, Schedule
+from cronward.protocol.views import SlotView, WhyView
+from cronward.schedule import around, planner
+from cronward.scheduler import facts as kept
+from cronward.scheduler import run_views, why
+from cronward.scheduler.facts import Facts
+from cronward.scheduler.job_commands import resolve_ref
+from cronward.scheduler.rows import find_run
+from cronward.scheduler.world import Turn
+
+
+def explain(turn: Turn, params: WhyParams) -> WhyView:
+    """cron.why. A removed job is still known by its id, as long as its changes are kept."""
+    job_id, name = _job(turn, params)
+    facts = kept.load(turn.world, turn.store, job_id)
+    if not facts.spells:
+        raise InvalidRequest("id", f"the definition of job {job_id} cannot be read, and no change of it is kept")
+    try:
+        slot_ms = why.slot_meant(facts, params.at_ms, turn.now_ms)
+        said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
+        schedule = _schedule(facts, slot_ms)
+        nearest = _nearest(schedule, job_id, slot_ms) if schedule else []
+        note = said.note or (_note(schedule, job_id, slot_ms) if schedule and said.slot_ms is not None else None)
+    except planner.Unplannable as error:
+        raise InvalidRequest("id", f"the schedule cannot be computed: {error}") from None
+    run = find_run(turn.store, said.run_id) if said.run_id is not None else None
+    return WhyView(
+        job_id=job_id,
+        job_name=name,
+        asked_ms=slot_ms if params.at_ms is None else params.at_ms,
+        now_ms=turn.now_ms,
+        cause=said.cause,
+        tz=schedule.tz or "UTC" if isinstance(schedule, Cron) else "UTC",
+        slot_ms=said.slot_ms,
+        late_ms=said.late_ms,
+        delayed_by=said.delayed_by,
+        run=run_views.run_view(turn.world, run) if run else None,
+        since_ms=said.since_ms,
+        until_ms=said.until_ms,
+        by=said.by,
+        detail=said.detail,
+        note=note,
+        nearest=nearest,
+    )
+
+
+def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
+    try:
+        job = resolve_ref(turn, params)
+    except CronwardError as error:
+        job_id = params.id or params.job_id or ""
+        if error.code is Code.JOB_NOT_FOUND and turn.store.rows("changes_of_job", job_id=job_id):
+            return job_id, None
+        raise
+    return job.job_id, job.name
+
+
+def _schedule(facts: Facts, at_ms: int) -> Schedule | None:
+    """The one in force at that time, else the first that is known, or the last before a removal."""
+    known = [spell for spell in facts.spells if spell.scheduling is not None]
+    before = [spell for spell in known if spell.from_ms <= at_ms]
+    spell = before[-1] if before else known[0] if known else None
+    return spell.scheduling.schedule if spell and spell.scheduling else None
+
+
+def _nearest(schedule: Schedule, job_id: str, at_ms: int) -> list[SlotView]:
+    """The slot before and the slot after."""
+    before_ms = around.previous_slot_ms(schedule, job_id=job_id, before_ms=at_ms)
+    before = [] if before_ms is None else planner.preview(schedule, job_id=job_id, after_ms=before_ms - 1, count=1)
+    return before + planner.preview(schedule, job_id=job_id, after_ms=at_ms, count=1)
+
+
+def _note(schedule: Schedule, job_id: str, slot_ms: int) -> str | None:
+    slots = planner.preview(schedule, job_id=job_id, after_ms=slot_ms - 1, count=1)
+    return slots[0].note if slots and slots[0].at_ms == slot_ms else None
