@@ -3,13 +3,17 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test soak fuzz restarts simulate lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test matrix soak fuzz restarts simulate lint lock clean bench-burst bench-lag bench-scale
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
 
 test: $(STAMP)
 	.venv/bin/pytest -n 2
+
+# Every failpoint × every action × every victim (docs/crash-semantics.md); the suite plays a selection.
+matrix: $(STAMP)
+	CRONWARD_TEST_MATRIX=all .venv/bin/pytest -n 2 tests/crash/test_matrix.py
 
 # The same crash tests, longer: fifty stops of each daemon, a launcher that is away for a minute.
 soak: $(STAMP)

@@ -87,11 +87,11 @@ class Load:
 
     def wave(self, *, long: bool) -> int:
         """Adds one-shots, more than can run at once, and asks for runs by hand meanwhile. Returns when the one-shots
-        are due. With `long` some of them last longer than it takes to find and hit one."""
+        are due. One of them lasts longer than most restarts; with `long` two do, so that there is time to hit one."""
         count = self._scratch.capacity + 2
         due_ms = self._scratch.clock.wall_ms() + 60 + 8 * count
         for number in range(count):
-            stay_ms = LONG_MS if long and number < 2 else self._rng.randint(2, 40)
+            stay_ms = LONG_MS if number < (2 if long else 1) else self._rng.randint(2, 40)
             self._one_shot(due_ms + self._rng.randint(0, 30), stay_ms)
         requests = Requests(self._scratch, self._manual, self._rng.randint(0, 2**32), due_ms - 20)
         self._requests.append(requests)

@@ -5,6 +5,10 @@ from pathlib import Path
 import msgspec
 
 _NOTICE, _CONSUMED = b'"notice.sent"', b'"slot.consumed"'
+_BUGS = ("message.failed", "run.impossible", "run.activation_failed", "job.due_failed")
+"""Events that no crash explains."""
+
+_BUG_MARKS = tuple(f'"{event}"'.encode() for event in _BUGS)
 
 
 class _NoticeSent(msgspec.Struct):
@@ -17,14 +21,21 @@ class _SlotConsumed(msgspec.Struct):
     ts_ms: int
 
 
+class _Line(msgspec.Struct):
+    event: str
+    message: str
+    traceback: str = ""
+
+
 class SchedulerLogs:
     """`told` are the runs that notices named; `consumed` tells by job when a slot without a run of its own was decided
-    on. Each life has a file of its own."""
+    on; `bugs` are messages that no crash explains. Each life has a file of its own."""
 
     def __init__(self) -> None:
         self.files: list[Path] = []
         self.told: set[str] = set()
         self.consumed: dict[str, dict[int, int]] = {}
+        self.bugs: list[str] = []
         self._offsets: dict[Path, int] = {}
 
     def read(self) -> None:
@@ -46,3 +57,6 @@ class SchedulerLogs:
         elif _CONSUMED in line:
             slot = msgspec.json.decode(line, type=_SlotConsumed)
             self.consumed.setdefault(slot.job, {})[slot.slot_ms] = slot.ts_ms
+        elif any(mark in line for mark in _BUG_MARKS):
+            bug = msgspec.json.decode(line, type=_Line)
+            self.bugs.append(f"{bug.event}: {bug.message} {bug.traceback.strip().rpartition(chr(10))[2]}".strip())

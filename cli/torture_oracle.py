@@ -28,7 +28,7 @@ class Seen(msgspec.Struct):
     got SIGTERM. `at_point`: the run that the executor at the point held. `told`: runs that a notice named. `faulted`:
     interrupted or lost one-shots whose job counted that as its own failure or is still enabled. `ticks`: slots of the
     ticker that got a run, or met one that was live, with the instant of that decision (epoch ms), from the last one of
-    the round before on.
+    the round before on. `bugs`: what the scheduler's log calls impossible.
     """
 
     cell: Cell
@@ -44,6 +44,7 @@ class Seen(msgspec.Struct):
     faulted: set[str]
     ticker: str
     ticks: Mapping[int, int]
+    bugs: list[str]
     anchor_ms: int
     tick_ms: int
 
@@ -67,6 +68,7 @@ def judge(seen: Seen) -> Verdict:
         *_unexplained(seen),
         *_at_the_point(seen),
         *_untold(seen),
+        *seen.bugs,
         *(f"{run}: its job was made to answer for it" for run in sorted(seen.faulted)),
     ]
     observed = count_states(seen.records.values())

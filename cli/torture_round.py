@@ -219,6 +219,7 @@ class Bench:
     def _judge(self, cell: Cell, injury: Injury) -> tuple[Verdict, int]:
         load = self._load
         wrote = load.sidelog.read()
+        self.scratch.logs.read()
         new = [r for r in reversed(load.records()) if r.run_id not in self._judged]
         records = {record.run_id: record for record in new if record.status is not None}
         executors = self._executors(records)
@@ -239,12 +240,14 @@ class Bench:
             faulted=self._faulted(records),
             ticker=load.ticker,
             ticks=self._last_tick | self.scratch.logs.consumed.pop(load.ticker, {}) | ticks,
+            bugs=self.scratch.logs.bugs.copy(),
             anchor_ms=load.anchor_ms,
             tick_ms=TICK_MS,
         )
         self._judged |= records.keys()
         self._last_tick = dict(sorted(seen.ticks.items())[-1:])
         load.planned.clear()
+        self.scratch.logs.bugs.clear()
         return judge(seen), len(records)
 
     def _executors(self, records: dict[str, RunView]) -> dict[str, int]:

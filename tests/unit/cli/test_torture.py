@@ -57,6 +57,7 @@ def good(cell: Cell = AFTER_TASK) -> Seen:
         at_point="hit",
         told={"hit"},
         faulted=set(),
+        bugs=[],
         ticker="ticker",
         ticks={500: 500, 1000: 1700, 2000: 2000},
         anchor_ms=0,
@@ -110,6 +111,7 @@ OTHERS: dict[str, Callable[[Seen], None]] = {
     "hit: ok; at executor.after_task it is interrupted": put("records", hit=record("hit")),
     "not what executor.after_task says": put("marks", hit=Marks(1, 0)),
     "no notice names it": lambda seen: seen.told.clear(),
+    "message.failed: again": lambda seen: seen.bugs.append("message.failed: again"),
     "made to answer for it": lambda seen: seen.faulted.add("hit"),
 }
 
@@ -304,5 +306,7 @@ def test_the_schedulers_logs_are_read_as_they_grow(tmp_path: Path) -> None:
     assert (logs.told, logs.consumed) == ({"a"}, {})
     with logs.files[0].open("a") as file:
         file.write('_ms":500,"ts_ms":501}\n')
+        file.write('{"event":"message.failed","message":"a bug","traceback":"Traceback\\n  at\\nKeyError: 1"}\n')
     logs.read()
     assert logs.consumed == {"j": {500: 501}}
+    assert logs.bugs == ["message.failed: a bug KeyError: 1"]
