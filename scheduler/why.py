@@ -40,7 +40,7 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int) -> int:
     schedule, job_id = spell.scheduling.schedule, facts.job_id
     if at_ms is None:
         previous_ms = around.previous_slot_ms(schedule, job_id=job_id, before_ms=now_ms + 1)
-        if previous_ms is not None and previous_ms >= spell.from_ms:
+        if previous_ms is not None and previous_ms > spell.from_ms:
             return previous_ms
         next_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=now_ms)
         return next_ms or previous_ms or now_ms
@@ -72,8 +72,8 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
 
 
 def _spell_at(spells: list[Spell], at_ms: int) -> Spell | None:
-    """The one in force; None before the first."""
-    return next((spell for spell in reversed(spells) if spell.from_ms <= at_ms), None)
+    """The one in force; None before the first. Slots come strictly later than what planned them."""
+    return next((spell for spell in reversed(spells) if spell.from_ms < at_ms), None)
 
 
 def _is_slot(schedule: Schedule, job_id: str, at_ms: int) -> bool:

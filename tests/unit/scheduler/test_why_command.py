@@ -1,0 +1,165 @@
+"""cron.why over the real actor and database: the facts are kept where they arise, and explain what was seen."""
+
+import pytest
+
+from cronward.protocol.views import JobView, WhyView
+from cronward.protocol.why import Cause
+from cronward.schedule.at import parse_at
+from tests.support.scheduler_bench import START_MS, Bench, Refusal
+
+HOUR_MS = 3_600_000
+
+
+def why(bench: Bench, job: JobView, at_ms: int | None = None) -> WhyView:
+    asked = {"id": job.id} if at_ms is None else {"id": job.id, "atMs": at_ms}
+    return bench.ask("cron.why", WhyView, asked)
+
+
+def pass_time(bench: Bench, ms: int, step_ms: int = 1_000) -> None:
+    """By the second, as the loop would, and every run ends well at once."""
+    for _ in range(ms // step_ms):
+        bench.turn(step_ms)
+        finish_all(bench)
+
+
+def finish_all(bench: Bench) -> None:
+    for run_id, state in bench.states().items():
+        if state == "active":
+            bench.report(run_id)
+
+
+def hourly(bench: Bench) -> JobView:
+    """Due each hour from now; the first slot is an hour away."""
+    return bench.every(HOUR_MS)
+
+
+def first_slot_ms(job: JobView) -> int:
+    assert job.next_run_at_ms is not None
+    return job.next_run_at_ms
+
+
+def leap_to(bench: Bench, at_ms: int) -> None:
+    """To just before an instant, and past it by the second."""
+    bench.clock.advance(at_ms - 2_000 - bench.clock.wall)
+    bench.reconcile()
+    pass_time(bench, 5_000)
+
+
+def test_to_come_then_ran(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    assert why(ready, job).cause is Cause.COMING
+    leap_to(ready, slot_ms)
+    said = why(ready, job)
+    assert (said.cause, said.slot_ms) == (Cause.RAN, slot_ms)
+    assert said.run is not None
+    assert said.run.status == "ok"
+    assert said.late_ms is not None
+    assert said.late_ms <= 2_000
+    assert [slot.at_ms for slot in said.nearest] == [slot_ms - HOUR_MS, slot_ms + HOUR_MS]
+
+
+def test_consumed_names_the_run_that_was_live(ready: Bench) -> None:
+    job = ready.every(10_000)
+    slot_ms = first_slot_ms(job)
+    run_id = ready.start(job)
+    for _ in range(25):
+        ready.turn(1_000)
+    for at_ms in (slot_ms, slot_ms + 10_000):
+        said = why(ready, job, at_ms)
+        assert (said.cause, said.run.run_id if said.run else None) == (Cause.CONSUMED, run_id)
+
+
+def test_paused_by_whom_and_until_when(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    paused_ms = ready.clock.wall
+    ready.ask("service.pause", dict)
+    ready.clock.advance(2 * HOUR_MS + 60_000)
+    ready.reconcile()
+    waits = why(ready, job, slot_ms)
+    assert (waits.cause, waits.detail) == (Cause.WAITING, "the service is paused")
+    ready.ask("service.resume", dict)
+    pass_time(ready, 3_000)
+    missed = why(ready, job, slot_ms)
+    assert (missed.cause, missed.by, missed.since_ms) == (Cause.PAUSED, "uid 0", paused_ms)
+    assert missed.run is not None  # the latest missed slot was run
+    late = why(ready, job, slot_ms + HOUR_MS)
+    assert (late.cause, late.delayed_by) == (Cause.RAN, Cause.PAUSED)
+
+
+def test_down_from_and_until(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    seen_ms = ready.world.started_ms
+    ready.connection.close()
+    ready.clock.advance(3 * HOUR_MS + 60_000)
+    started_ms = ready.clock.wall
+    ready.begin()
+    ready.reconcile()
+    pass_time(ready, 3_000)
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.since_ms, said.until_ms) == (Cause.DOWN, seen_ms, started_ms)
+    assert why(ready, job, slot_ms + 2 * HOUR_MS).delayed_by is Cause.DOWN
+
+
+def test_asleep_is_neither_down_nor_paused(ready: Bench) -> None:
+    job = hourly(ready)
+    pass_time(ready, 3_000)
+    slot_ms = first_slot_ms(job)
+    ready.clock.wall += 3 * HOUR_MS
+    pass_time(ready, 3_000)
+    assert why(ready, job, slot_ms).cause is Cause.DROPPED
+
+
+def test_edits_are_told_with_who_and_when(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    ready.clock.advance(60_000)
+    edited_ms = ready.clock.wall
+    ready.ask("cron.update", JobView, {"id": job.id, "patch": {"schedule": {"kind": "every", "everyMs": 7_000_000}}})
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.by, said.since_ms) == (Cause.EDITED, "uid 0", edited_ms)
+    assert why(ready, job, START_MS - HOUR_MS).cause is Cause.NOT_YET_CREATED
+
+
+def test_disabled_and_enabled_again(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    off_ms = ready.clock.wall
+    ready.ask("cron.update", JobView, {"id": job.id, "patch": {"enabled": False}})
+    ready.clock.advance(HOUR_MS + 60_000)
+    ready.ask("cron.update", JobView, {"id": job.id, "patch": {"enabled": True}})
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.by, said.since_ms) == (Cause.DISABLED, "uid 0", off_ms)
+
+
+def test_a_removed_job_is_known_by_its_id(ready: Bench) -> None:
+    job = hourly(ready)
+    ready.ask("cron.remove", dict, {"id": job.id})
+    said = why(ready, job, ready.clock.wall + HOUR_MS)
+    assert (said.cause, said.by, said.job_name) == (Cause.REMOVED, "uid 0", None)
+    with pytest.raises(Refusal, match="not found"):
+        ready.ask("cron.why", WhyView, {"id": "never-was"})
+
+
+@pytest.mark.parametrize(
+    ("at", "cause", "words"),
+    [
+        ("2027-03-14T07:00Z", Cause.COMING, "moved from"),
+        ("2027-11-07T06:30Z", Cause.NOT_A_SLOT, None),
+        ("2027-03-15T06:30Z", Cause.COMING, None),
+    ],
+)
+def test_zone_changes_to_come(ready: Bench, at: str, cause: Cause, words: str | None) -> None:
+    job = ready.add({"kind": "cron", "expr": "30 2 * * *", "tz": "America/New_York"})
+    said = why(ready, job, parse_at(at))
+    assert said.cause is cause
+    assert (said.note is None) if words is None else (words in (said.note or ""))
+
+
+def test_the_second_half_of_a_repeated_hour(ready: Bench) -> None:
+    job = ready.add({"kind": "cron", "expr": "30 1 * * *", "tz": "America/New_York"})
+    said = why(ready, job, parse_at("2027-11-07T06:30Z"))
+    assert said.cause is Cause.SWALLOWED
+    assert said.note == "2027-11-07 01:30 comes twice: it runs the first time only"
