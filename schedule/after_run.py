@@ -42,13 +42,15 @@ class Job(NamedTuple):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A run that is over. `forced`: asked for by hand beside the schedule. `seed` (the run id) places jitter;
-    `proposed_ms` is the delay that the run proposes for the next check."""
+    """A run that is over. `now_ms` is when that became known, which may be long after the end. `forced`: asked for by
+    hand beside the schedule. `seed` (the run id) places jitter; `proposed_ms` is the delay that the run proposes for
+    the next check."""
 
     status: Status
     reason: Reason | None
     message: str
     ended_ms: int
+    now_ms: int
     seed: str
     forced: bool = False
     proposed_ms: int | None = None
@@ -134,7 +136,7 @@ def _failed(after: After, ended: Ended, rules: RetryRules) -> After:
 def _retry_ms(after: After, ended: Ended, rules: RetryRules) -> int | None:
     failure = retry.classify(ended.reason, ended.message)
     delay_ms = backoff.retry_delay_ms(rules, failure, after.consecutive_errors, ended.seed)
-    return None if delay_ms is None else ended.ended_ms + delay_ms
+    return None if delay_ms is None else max(ended.ended_ms + delay_ms, ended.now_ms)
 
 
 def _with_gap(deadline: Deadline | None, earliest_ms: int) -> Deadline | None:

@@ -63,6 +63,7 @@ def _decide(turn: Turn, job: JobRow, definition: jobs.Definition | None, finishe
         finished.reason,
         finished.message,
         min(finished.ended_ms, turn.now_ms),  # the clock may have been set back since
+        turn.now_ms,
         finished.run_id,
         forced=finished.kind in BESIDE_THE_SCHEDULE,
     )

@@ -2,15 +2,15 @@
 
 from cronward.schedule.catch_up import Pace, Queue
 
-GAP_MS = 3_000
-"""The loop looks at least once a second; more than two seconds beyond that is a gap."""
+GAP_MS = 10_000
+"""The loop looks at least once a second; a machine that is too busy for that has missed nothing yet."""
 STEP_MS = 2_000
 """Wall and monotonic clock apart by more than this: somebody set the clock, or the machine was suspended."""
 
 
 class Attention:
-    """Remembers the last look. Gaps are seen by the wall clock alone, whatever made them: a start, a pause, a full
-    disk, no launcher yet, a process that was stopped, a suspended machine, a clock that was set forward."""
+    """Remembers the last look. A gap is a gap, whatever made it: a start, a pause, a full disk, no launcher yet, a
+    process that was stopped, a suspended machine, a clock that was set forward."""
 
     def __init__(self) -> None:
         self._looked: tuple[int, int] | None = None
@@ -21,12 +21,13 @@ class Attention:
     def look(self, wall_ms: int, mono_ms: int, pace: Pace, grace_ms: int) -> int:
         """Called whenever deadlines are looked after. By how much the clock was set since the last time, 0 if not."""
         before, self._looked = self._looked, (wall_ms, mono_ms)
-        if before is None or wall_ms - before[0] > GAP_MS:
+        passed_ms, step_ms = GAP_MS + 1, 0
+        if before is not None:
+            passed_ms = wall_ms - before[0]
+            step_ms = passed_ms - (mono_ms - before[1])
+        if passed_ms > GAP_MS or step_ms > STEP_MS:
             self._missed_before_ms = wall_ms - grace_ms
             self.queue = Queue(pace, wall_ms)
-        if before is None:
-            return 0
-        step_ms = (wall_ms - before[0]) - (mono_ms - before[1])
         return step_ms if abs(step_ms) > STEP_MS else 0
 
     def was_missed(self, due_ms: int) -> bool:

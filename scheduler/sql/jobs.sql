@@ -81,7 +81,7 @@ WHERE position = :position;
 -- name: forget_failures
 -- The job was enabled: it starts afresh.
 UPDATE job_state
-SET consecutive_errors = 0, consecutive_skipped = 0, schedule_errors = 0, auto_disabled = NULL, auto_disabled_ms = NULL
+SET consecutive_errors = 0, schedule_errors = 0, auto_disabled = NULL, auto_disabled_ms = NULL
 WHERE position = :position;
 
 -- name: mark_auto_disabled

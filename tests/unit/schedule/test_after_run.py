@@ -37,11 +37,11 @@ def after(
 
 
 def ok(ended_ms: int = 0, **more: object) -> Ended:
-    return Ended(Status.OK, None, "", ended_ms, "run", **more)  # type: ignore[arg-type]  # as the test says
+    return Ended(Status.OK, None, "", ended_ms, ended_ms, "run", **more)  # type: ignore[arg-type]  # as the test says
 
 
 def failed(ended_ms: int = 0, reason: Reason = Reason.EXIT_CODE, message: str = "", **more: object) -> Ended:
-    return Ended(Status.ERROR, reason, message, ended_ms, "run", **more)  # type: ignore[arg-type]  # as the test says
+    return Ended(Status.ERROR, reason, message, ended_ms, ended_ms, "run", **more)  # type: ignore[arg-type]  # as the test says
 
 
 def timed_out(ended_ms: int = 0, *, forced: bool = False) -> Ended:
@@ -71,11 +71,11 @@ def timed_out(ended_ms: int = 0, *, forced: bool = False) -> Ended:
 def test_counters(
     schedule: Schedule, changed: bool, status: Status, reason: Reason | None, errors: int, skipped: int
 ) -> None:
-    found = after(schedule, Ended(status, reason, "", 0, "run"), errors=2, skipped=3, changed=changed)
+    found = after(schedule, Ended(status, reason, "", 0, 0, "run"), errors=2, skipped=3, changed=changed)
     assert (found.consecutive_errors, found.consecutive_skipped) == (errors, skipped)
 
 
-@pytest.mark.parametrize("ended", [ok(), failed(), timed_out(), Ended(Status.SKIPPED, Reason.NOT_DUE, "", 0, "run")])
+@pytest.mark.parametrize("ended", [ok(), failed(), timed_out(), Ended(Status.SKIPPED, Reason.NOT_DUE, "", 0, 0, "run")])
 @pytest.mark.parametrize("deadline", [None, SLOT])
 def test_what_was_edited_disabled_or_cannot_be_read_keeps_its_deadline(ended: Ended, deadline: Deadline | None) -> None:
     for job in (
@@ -101,12 +101,12 @@ def test_what_was_edited_disabled_or_cannot_be_read_keeps_its_deadline(ended: En
         (failed(reason=Reason.INTERRUPTED), True, Fate.USED_UP),
         (failed(reason=Reason.LAUNCH_LOST), None, Fate.USED_UP),
         (failed(reason=Reason.CANCELLED, message="network"), None, Fate.USED_UP),
-        (Ended(Status.SKIPPED, Reason.NOT_DUE, "", 0, "run"), None, Fate.USED_UP),
+        (Ended(Status.SKIPPED, Reason.NOT_DUE, "", 0, 0, "run"), None, Fate.USED_UP),
     ],
 )
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_one_shot_ends(ended: Ended, delete: bool | None, fate: Fate, forced: bool) -> None:
-    ended = Ended(ended.status, ended.reason, ended.message, 0, "run", forced)
+    ended = Ended(ended.status, ended.reason, ended.message, 0, 0, "run", forced)
     found = after(ONCE, ended, None, delete_after_run=delete)
     assert (found.fate, found.deadline) == (fate, None)
 
@@ -121,6 +121,12 @@ def test_a_one_shot_is_tried_three_times_more_if_the_error_may_pass() -> None:
 def test_a_one_shot_whose_slot_is_still_to_come_is_kept(ended: Ended) -> None:
     found = after(ONCE, ended, SLOT)
     assert (found.fate, found.deadline) == (Fate.GOES_ON, SLOT)
+
+
+def test_a_retry_whose_time_is_past_when_the_end_becomes_known_is_due_then() -> None:
+    late = Ended(Status.ERROR, Reason.TIMED_OUT, "", 1_000, 500_000, "run")
+    assert after(TEN_MINUTES, late).deadline == Deadline(500_000, Kind.RETRY)
+    assert after(TEN_MINUTES, late, Deadline(400_000)).deadline == Deadline(400_000)
 
 
 # recurring jobs (pitfalls 6, 13, 19, 20)
@@ -161,7 +167,7 @@ def test_pitfall_20_the_tenth_failure_in_a_row() -> None:
         tenth = after(schedule, failed(), errors=9)
         assert (tenth.fate, tenth.deadline, tenth.consecutive_errors) == (Fate.AUTO_DISABLED, None, 10)
         # a skip in between sets the counter back; what was asked for by hand never switches off
-        skipped = after(schedule, Ended(Status.SKIPPED, Reason.GATEWAY_UNAVAILABLE, "", 0, "run"), errors=9)
+        skipped = after(schedule, Ended(Status.SKIPPED, Reason.GATEWAY_UNAVAILABLE, "", 0, 0, "run"), errors=9)
         assert (skipped.consecutive_errors, skipped.fate) == (0, Fate.GOES_ON)
         assert after(schedule, failed(forced=True), errors=9).fate is Fate.GOES_ON
         assert after(schedule, failed(reason=Reason.INTERRUPTED), errors=9).fate is Fate.GOES_ON

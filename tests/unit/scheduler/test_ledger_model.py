@@ -157,7 +157,10 @@ class Ledger(RuleBasedStateMachine):
             "payload": {"payload": {"argv": ["/bin/other"]}},
         }
         with unless_removed():
+            was_on = self.bench.job(job).enabled
             self.bench.ask("cron.update", JobView, {"id": job.id, "patch": fields[patch], "cancel": cancel})
+            if patch == "on" and not was_on:
+                self.counters[job.id] = (0, self.counters.get(job.id, (0, 0))[1])
 
     @rule(job=consumes(jobs))
     def remove(self, job: JobView) -> None:
