@@ -164,10 +164,11 @@ _DUE = {
 
 def _why_due(job: JobView) -> str | None:
     """Why its next run is not where the schedule says."""
-    text = _DUE.get(job.state.due_kind) if job.state.next_run_at_ms is not None else None
-    if text is None or job.state.due_slot_ms is None:
-        return text
-    return f"{text}: that of {stamp(job.state.due_slot_ms, zone_of(job))}"
+    state, why = job.state, _DUE.get(job.state.due_kind)
+    if why is None or state.next_run_at_ms is None:
+        return None
+    of = "" if state.due_slot_ms is None else f": that of {stamp(state.due_slot_ms, zone_of(job))}"
+    return f"{stamp(state.next_run_at_ms, zone_of(job))}, {why}{of}"
 
 
 def _auto_disabled(job: JobView, now_ms: int) -> str | None:
