@@ -114,7 +114,8 @@ class NothingForgotten:
         if due_ms is None or due_ms == after.next_due_ms:
             return
         slot_ms = due_ms if before.due_slot_ms is None else before.due_slot_ms
-        if due_ms <= self._wall_ms and not self._is_handled(known.job_id, slot_ms):
+        waits_on = after.next_due_ms is not None and after.due_slot_ms == slot_ms
+        if due_ms <= self._wall_ms and not waits_on and not self._is_handled(known.job_id, slot_ms):
             raise Broken(f"the slot {slot_ms} of job {known.job_id} was passed over")
         if not known.must_have_deadline:
             return

@@ -1,5 +1,6 @@
 """Why a slot did or did not become a run: one test for each cause, over facts alone."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -328,3 +329,8 @@ def test_every_cause_is_given_by_some_test() -> None:
     """The list of causes is the contract; one that no test reaches would be a promise only."""
     source = Path(__file__).read_text()
     assert [cause for cause in Cause if f"Cause.{cause.name}" not in source] == []
+
+
+def test_the_page_lists_the_causes_in_their_order() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "why.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \| (?!ISO)", page, re.MULTILINE) == [str(cause) for cause in Cause]
