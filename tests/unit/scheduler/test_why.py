@@ -333,4 +333,4 @@ def test_every_cause_is_given_by_some_test() -> None:
 
 def test_the_page_lists_the_causes_in_their_order() -> None:
     page = (Path(__file__).parents[3] / "docs" / "why.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \| (?!ISO)", page, re.MULTILINE) == [str(cause) for cause in Cause]
+    assert re.findall(r"^\| `([a-z_]+)` \| ", page, re.MULTILINE) == [str(cause) for cause in Cause]
