@@ -23,7 +23,7 @@ FORKING = '(sleep 60 & setsid sleep 60 &) >/dev/null 2>&1; exec "$@"'
 """A command that leaves a child, and one in a session of its own, which must not outlive it."""
 
 TICK_MS = 500
-LONG_MS = 600
+LONG_MS = 1000
 NEVER_MS = 365 * 86_400_000
 MANUAL_JOBS = 4
 _STORE_KEY = "main"
@@ -85,13 +85,13 @@ class Load:
         never = {"kind": "every", "everyMs": NEVER_MS}
         self._manual = [self._add(f"manual{number}", never, stay_ms=20).id for number in range(MANUAL_JOBS)]
 
-    def wave(self, *, long: bool) -> int:
+    def wave(self, long_runs: int) -> int:
         """Adds one-shots, more than can run at once, and asks for runs by hand meanwhile. Returns when the one-shots
-        are due. One of them lasts longer than most restarts; with `long` two do, so that there is time to hit one."""
+        are due. `long_runs` of them last long."""
         count = self._scratch.capacity + 2
         due_ms = self._scratch.clock.wall_ms() + 60 + 8 * count
         for number in range(count):
-            stay_ms = LONG_MS if number < (2 if long else 1) else self._rng.randint(2, 40)
+            stay_ms = LONG_MS if number < long_runs else self._rng.randint(2, 40)
             self._one_shot(due_ms + self._rng.randint(0, 30), stay_ms)
         requests = Requests(self._scratch, self._manual, self._rng.randint(0, 2**32), due_ms - 20)
         self._requests.append(requests)

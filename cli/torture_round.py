@@ -113,7 +113,7 @@ class Bench:
         """Arms the point, lets the load reach it, and hits the victims."""
         armed = False
         for _ in range(WAVES_MAX):
-            due_ms = self._load.wave(long=cell.row.provoked)
+            due_ms = self._load.wave(cell.row.long_runs)
             if not armed:
                 pause(max(0, due_ms - self._clock.wall_ms() + rng.uniform(-40, 40)))
                 self.scratch.arm(cell.point)

@@ -70,7 +70,8 @@ class Fate(enum.StrEnum):
 
 class Row(msgspec.Struct, frozen=True):
     """One point. `began` and `ended` say whether the task of an interrupted run has begun and come to its end (None:
-    either). `error_ends`: an error there ends the process. `provoked`: only reached after an executor has died."""
+    either). `error_ends`: an error there ends the process. `provoked`: only reached after an executor has died.
+    `long_runs`: so many commands last longer than most restarts, so that there is something to adopt, or to kill."""
 
     fate: Fate
     expected: str
@@ -78,6 +79,7 @@ class Row(msgspec.Struct, frozen=True):
     ended: bool | None = None
     error_ends: bool = True
     provoked: bool = False
+    long_runs: int = 1
 
 
 _RESUMED = "ok"
@@ -90,7 +92,7 @@ ROWS: dict[str, Row] = {
     "scheduler.after_active_commit": Row(Fate.LOST, f"1 to {LAUNCHES_AT_RISK} launch_lost"),
     "launcher.after_receive": Row(Fate.LOST, f"1 to {LAUNCHES_AT_RISK} launch_lost", error_ends=False),
     "launcher.after_publish": Row(Fate.INTERRUPTED, "interrupted, never began", began=False, error_ends=False),
-    "launcher.after_hand_over": Row(Fate.RUNS, "ok, adopted"),
+    "launcher.after_hand_over": Row(Fate.RUNS, "ok, adopted", long_runs=4),
     "executor.before_start": Row(Fate.INTERRUPTED, "interrupted, never began", began=False),
     "executor.during_task": Row(Fate.INTERRUPTED, _MID_TASK),
     "executor.after_task": Row(Fate.INTERRUPTED, "interrupted, though it had ended", began=True, ended=True),
@@ -98,10 +100,10 @@ ROWS: dict[str, Row] = {
     "executor.after_outcome_sent": Row(Fate.RUNS, _RECORDED),
     "scheduler.before_outcome_commit": Row(Fate.RUNS, _RECORDED),
     "scheduler.after_outcome_commit": Row(Fate.RUNS, _RECORDED),
-    "launcher.before_exited": Row(Fate.RUNS, _RECORDED, provoked=True),
+    "launcher.before_exited": Row(Fate.RUNS, _RECORDED, provoked=True, long_runs=2),
     "executor.after_ack": Row(Fate.RUNS, _RECORDED),
     "executor.before_free": Row(Fate.RUNS, _RECORDED),
-    "scheduler.before_notify": Row(Fate.RUNS, "the notice is sent", provoked=True),
+    "scheduler.before_notify": Row(Fate.RUNS, "the notice is sent", provoked=True, long_runs=2),
 }
 """Every failpoint."""
 

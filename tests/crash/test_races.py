@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from cronward.protocol import ids, launch, outcome, run, rundir, sockets
-from cronward.protocol.identity import own_identity
+from cronward.protocol.identity import own_identity, start_ticks
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CancelAnswer, JobView
 from tests.support import failpoints
@@ -51,12 +51,13 @@ def executors(instance: Instance) -> list[int]:
 
 
 def zygote(instance: Instance) -> int:
-    (pid,) = [
+    """The oldest process of those with its command line that has no threads; the others are about to be executors."""
+    single = [
         pid
         for pid in set(instance.processes()) - set(executors(instance))
         if b"cronward.executor.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
-    return pid
+    return min(single, key=lambda pid: start_ticks(pid) or sys.maxsize)
 
 
 def wait_executors(instance: Instance, count: int) -> list[int]:
