@@ -19,7 +19,7 @@ def fingerprint() -> str:
                 found = (Path(root) / name).stat()
             except OSError:
                 continue
-            marks.append(f"{root}/{name} {found.st_ino} {found.st_mtime_ns} {found.st_size}")
+            marks.append(f"{root}/{name} {found.st_mtime_ns} {found.st_size}")
     return "\n".join(marks)
 
 

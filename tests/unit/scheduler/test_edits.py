@@ -173,3 +173,33 @@ def test_what_a_schedule_edit_does_to_a_backoff_and_a_deferral(ready: Bench) -> 
     state = job.edit(schedule={"kind": "every", "everyMs": 20 * SECOND}).state
     assert (state.due_kind, state.backoff_until_ms, state.consecutive_errors) == ("slot", None, 1)
     assert state.next_run_at_ms == ready.clock.wall + 20 * SECOND
+
+
+def test_pitfall_15_an_accepted_run_that_cannot_be_started_is_one_skipped_row(ready: Bench) -> None:
+    job = Followed(ready, HOURLY)
+    ready.cannot_start = "no space"
+    ready.turn(SECOND)
+    answer = ready.run_now(job.view)
+    assert answer.run_id is not None
+    ready.post("cron.remove", {"id": job.view.id})
+    ready.turn()
+    ready.cannot_start = None
+    ready.turn(SECOND)
+    ready.turns()
+    assert ready.states() == {answer.run_id: "skipped"}
+    assert ready.run(answer.run_id).reason == Reason.REMOVED
+    assert ready.launches == []
+
+
+def test_a_run_by_hand_survives_what_withdraws_a_slot(ready: Bench) -> None:
+    job = Followed(ready, HOURLY)
+    ready.cannot_start = "no space"
+    ready.turn(SECOND)
+    answer = ready.run_now(job.view)
+    job.edit(enabled=False)
+    ready.cannot_start = None
+    ready.turn(SECOND)
+    ready.turns()
+    assert ready.states() == {answer.run_id: "active"}
+    job.end()
+    assert (job.now.enabled, job.due) == (False, None)

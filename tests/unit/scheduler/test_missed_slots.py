@@ -252,3 +252,35 @@ def test_the_policy_is_checked(ready: Bench) -> None:
         with pytest.raises(Refusal, match="catchUp"):
             Followed(ready, MINUTELY, catchUp=bad)
     assert ready.events("run", RunView) == []
+
+
+def test_b070_b086_what_was_left_out_is_told_in_one_place(ready: Bench) -> None:
+    """Ten slots missed: one run, and one row that names the others; nothing is made up as history."""
+    job = Followed(ready, MINUTELY)
+    ready.clock.wall += 10 * MINUTE + SECOND  # the lid was closed
+    ready.turns()
+    assert job.runs() == [(10 * MINUTE, "active")]
+    assert job.decisions() == [("dropped", MINUTE, 10 * MINUTE - 1)]
+    assert len(ready.states()) == 1
+
+
+def test_b203_fifty_jobs_added_at_once_all_fire(ready: Bench) -> None:
+    for number in range(50):
+        payload = {"kind": "command", "argv": ["/bin/true"]}
+        ready.post("cron.add", {"name": f"job {number}", "schedule": MINUTELY, "payload": payload})
+    ready.turn()
+    assert ready.sql("SELECT count(*) FROM jobs") == [(50,)]
+    ready.turn(MINUTE)
+    ready.turns()
+    assert len(ready.states()) == 50
+
+
+def test_b193_times_that_are_past_are_refused_or_run_at_once(ready: Bench) -> None:
+    def at(ms_ago: int) -> Followed:
+        return Followed(ready, {"kind": "at", "at": str(ready.clock.wall - ms_ago)})
+
+    with pytest.raises(Refusal, match="in the past"):
+        at(HOUR)
+    jobs = [at(SECOND), at(0)]
+    ready.turns()
+    assert [[state for _, state in job.runs()] for job in jobs] == [["active"], ["active"]]
