@@ -129,7 +129,7 @@ class RunView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One run. `key` names its directory; `state` is queued, active, ok, error or skipped; `status` is the last three.
 
     `action` is queued, started or finished. `ts` is the time of the last change of state. `waiting` says what a queued
-    run waits for; `unverified_since_ms` and `stalled_since_ms` mark an active one that nobody has vouched for since then.
+    run waits for; `unverified_since_ms` and `stalled_since_ms` mark an active one that nobody vouched for since then.
     """
 
     run_id: str
