@@ -143,13 +143,16 @@ def _build(connection: apsw.Connection, version: int) -> None:
 
 
 def _failed(path: Path, phase: str, error: Exception) -> StartupError:
-    return _refused(path, phase, f"{type(error).__name__}: {error}")
+    """What another start may cure (somebody has the file open, no space, an I/O error) ends with STORAGE."""
+    passing = isinstance(error, apsw.BusyError | apsw.FullError | apsw.IOError)
+    exit_code = exits.STORAGE if passing else exits.DATABASE
+    return _refused(path, phase, f"{type(error).__name__}: {error}", exit_code)
 
 
-def _refused(path: Path, phase: str, problem: str) -> StartupError:
+def _refused(path: Path, phase: str, problem: str, exit_code: int = exits.DATABASE) -> StartupError:
     return StartupError(
         Code.DB_INIT_FAILED,
-        exits.DATABASE,
+        exit_code,
         f"cannot open the database {path} (phase {phase}): {problem}",
         phase=phase,
         path=str(path),
