@@ -160,11 +160,11 @@ class Actor:
         try:
             with self._transaction(turn):
                 turn.store.run("touch_life", instance=self._world.instance, now_ms=turn.now_ms)
-                launcher_desk.close_epoch(turn, "the database could not be written for a while")
         except StorageFull:
             return
         self._world.storage_error = None
         log.info("storage.recovered", "the database can be written again")
+        launcher_desk.close_epoch(turn, "the database could not be written for a while")
         self._emission.send(turn.effects)
 
     def stop(self) -> None:

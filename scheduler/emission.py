@@ -4,6 +4,7 @@ import msgspec
 import zmq
 
 from cronward.protocol import control, launch, log, run
+from cronward.protocol.views import RunView
 from cronward.scheduler import launcher_desk, notices, service_commands
 from cronward.scheduler.effects import Address, Effects
 from cronward.scheduler.ports import Ports
@@ -69,6 +70,7 @@ class Emission:
         for job_event in effects.job_events:
             self.publish("cron", job_event)
         for run_event in effects.run_events:
+            _log_settled(run_event)
             self.publish("cron", run_event)
         if effects.tick:
             notices.send(self._world, effects.notices)
@@ -89,6 +91,13 @@ class Emission:
             payload=msgspec.Raw(msgspec.json.encode(payload)),
         )
         self._ports.publish(msgspec.json.encode(event))
+
+
+def _log_settled(run: RunView) -> None:
+    if run.status is None:
+        return
+    said = f"{run.job_name}: {run.state}" + (f" ({run.reason})" if run.reason else "")
+    log.info("run.settled", said, run=run.run_id, job=run.job_id, state=run.state, reason=run.reason)
 
 
 class Tick(msgspec.Struct, frozen=True, rename="camel"):

@@ -136,14 +136,6 @@ def _record(turn: Turn, run: RunRow, state: State, result: Result) -> None:
     if run.state == State.ACTIVE or result.reason is Reason.CANCELLED:
         _leave_on_job(turn, run, state, result, ended_ms)
     _tell(turn, run.run_id)
-    log.info(
-        "run.settled",
-        f"{run.job_name}: {state}" + (f" ({result.reason})" if result.reason else ""),
-        run=run.run_id,
-        job=run.job_id,
-        state=str(state),
-        reason=result.reason,
-    )
 
 
 def _leave_on_job(turn: Turn, run: RunRow, state: State, result: Result, ended_ms: int) -> None:

@@ -113,8 +113,28 @@ def test_it_is_logged_once(ready: Bench, disk: Full, caplog: pytest.LogCaptureFi
         with pytest.raises(Refusal):
             ready.add()
         ready.turn(1000)
-    errors = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert [getattr(record, "event", "") for record in errors] == ["storage.full"]
+    assert logged(caplog) == ["storage.full"]
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Events of the log lines."""
+    return [str(getattr(record, "event", "")) for record in caplog.records]
+
+
+def test_the_log_tells_of_a_result_when_it_is_committed(
+    ready: Bench, disk: Full, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    run_id = ready.start(ready.add())
+    disk.on = True
+    for _ in range(3):
+        ready.report(run_id)
+    assert "run.settled" not in logged(caplog)
+    disk.on = False
+    ready.turns()
+    ready.report(run_id)
+    assert logged(caplog).count("run.settled") == 1
+    assert logged(caplog).count("launcher.epoch_closed") == 1
 
 
 def test_a_refused_launch_during_it_is_settled_by_the_next_inventory(ready: Bench, disk: Full) -> None:
