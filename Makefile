@@ -3,7 +3,7 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test matrix soak fuzz restarts simulate lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test matrix soak fuzz restarts simulate storage lint lock clean bench-burst bench-lag bench-scale
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
@@ -22,6 +22,10 @@ soak: $(STAMP)
 # A thousand simulated months with 200 jobs each, by as many processes as the tests use.
 simulate: $(STAMP)
 	.venv/bin/python -m tests.simulation
+
+# Every I/O operation of every kind of transaction under every storage fault (docs/storage.md); the suite plays a selection.
+storage: $(STAMP)
+	@.venv/bin/python -m tests.storage
 
 # Each decoder, handler and parser that takes bytes from outside gets bad ones for SECONDS.
 SECONDS ?= 600
