@@ -96,6 +96,18 @@ def test_a_restart_on_a_full_disk_waits_for_space(small: Instance) -> None:
     assert small.wait_for_run(small.run_now(job)).state == "ok"
 
 
+def test_a_launcher_starts_on_a_full_disk(small: Instance) -> None:
+    """Its lock is written in place; what runs is adopted."""
+    small.start()
+    (run_id,) = _started(small, 1)
+    disk_of(small).fill()
+    small.launcher.kill()
+    small.start_launcher()
+    disk_of(small).free()
+    assert small.wait_for_run(run_id).state == "ok"
+    assert small.sidelog.count("run0:start") == 1
+
+
 def test_nobody_else_reads_the_live_database(instance: Instance) -> None:
     """B148, B178: no reader can hold a lock against the scheduler, or keep its log from being written back."""
     instance.start()

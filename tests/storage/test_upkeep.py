@@ -1,5 +1,6 @@
 """What a database has to bear in the long run: much history, many runs, damaged rows."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,25 @@ def test_the_file_stops_growing(bench: Bench) -> None:
     assert kept == [(100,)]
     # What is bounded by much higher numbers (changes, notices) may still grow by a page now and then.
     assert sizes[-1] - sizes[2] <= 4, sizes
+
+
+def test_a_backup_that_was_answered_survives_a_power_loss(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is synced after its content, and both before the answer."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        assert bench.ports.answers == []
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    bench.post("service.backup", {"path": str(tmp_path / "backup.db")})
+    bench.turns()
+    assert [answer.ok for answer in bench.ports.answers] == [True]
+    assert synced == [str(tmp_path / "backup.db.part"), str(tmp_path)]
 
 
 @pytest.mark.parametrize("damage", BROKEN)
