@@ -97,7 +97,7 @@ def test_a_restart_on_a_full_disk_waits_for_space(small: Instance) -> None:
 
 
 def test_a_launcher_starts_on_a_full_disk(small: Instance) -> None:
-    """Its lock is written in place; what runs is adopted."""
+    """Its lock needs no new space, and what runs is adopted."""
     small.start()
     (run_id,) = _started(small, 1)
     disk_of(small).fill()
