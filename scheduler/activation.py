@@ -51,7 +51,7 @@ def _activate(turn: Turn, run_id: str, job_id: str) -> None:
         turn.effects.to_launcher.append(_launch(turn, run_id, job.definition, definition.payload))
 
 
-def _launch(turn: Turn, run_id: str, definition: str, payload: jobs.Payload) -> launch.Launch:
+def _launch(turn: Turn, run_id: str, definition: bytes, payload: jobs.Payload) -> launch.Launch:
     world = turn.world
     config = world.settings.config
     return launch.Launch(
@@ -59,7 +59,7 @@ def _launch(turn: Turn, run_id: str, definition: str, payload: jobs.Payload) -> 
         epoch=world.link.epoch,
         run=run_id,
         kind="command",
-        job=definition.encode(),
+        job=definition,
         limits=settings.limits(config, payload),
         secret=ids.run_secret(world.secret_key, run_id),
         path=config.command.path,

@@ -186,8 +186,8 @@ def _detail(text: str) -> Detail:
         return Detail(why="the record of this change cannot be read")
 
 
-def _readable(text: str) -> jobs.Definition | None:
+def _readable(data: bytes) -> jobs.Definition | None:
     try:
-        return jobs.decode(text)
+        return jobs.decode(data)
     except msgspec.DecodeError:
         return None

@@ -16,7 +16,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     job_id: str
     name: str
     enabled: bool
-    definition: str
+    definition: bytes
     revision: str
     created_ms: int
     updated_ms: int

@@ -83,3 +83,5 @@ def _storage_errors() -> Iterator[None]:
         raise StorageFull(str(error)) from error
     except (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         raise StorageFailed(f"{type(error).__name__}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise StorageFailed(f"a text in the database is damaged: {error}") from error

@@ -1,6 +1,6 @@
 -- name: job_columns
--- A job with its state, in the order of rows.JobRow.
-j.position, j.job_id, j.name, j.enabled, j.definition, j.revision, j.created_ms, j.updated_ms,
+-- A job with its state, in the order of rows.JobRow. The definition as bytes: damage in it concerns its job only.
+j.position, j.job_id, j.name, j.enabled, CAST(j.definition AS BLOB), j.revision, j.created_ms, j.updated_ms,
        s.next_due_ms, s.flag, s.last_run_ms, s.last_duration_ms, s.last_status, s.last_reason, s.last_error,
        s.consecutive_errors, s.consecutive_skipped, s.consumed_slots, s.schedule_errors,
        s.due_kind, s.due_slot_ms, s.backoff_until_ms, s.auto_disabled, s.auto_disabled_ms, s.schedule_activated_ms,

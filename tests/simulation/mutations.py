@@ -19,7 +19,7 @@ from cronward.scheduler import (
     ledger,
     queries,
 )
-from cronward.scheduler.rows import RunRow
+from cronward.scheduler.rows import RunRow, find_job
 from cronward.scheduler.runstate import Event, State
 from cronward.scheduler.world import Turn
 from tests.simulation.checkers.capacity import Capacity
@@ -125,10 +125,10 @@ def _launches_are_repeated(patch: pytest.MonkeyPatch, scratch: Path) -> None:
         for run_id, found in message.runs.items():
             if found is launch.RunState.ABSENT:
                 row = turn.store.row("run_by_id", run_id=run_id)
-                job = turn.store.row("job_by_id", job_id=row[3]) if row else None
+                job = find_job(turn.store, str(row[3])) if row else None
                 if job is not None:
-                    definition = jobs.decode(str(job[4]))
-                    turn.effects.to_launcher.append(activation._launch(turn, run_id, str(job[4]), definition.payload))
+                    payload = job.decode().payload
+                    turn.effects.to_launcher.append(activation._launch(turn, run_id, job.definition, payload))
         original(turn, address, message)
 
     patch.setattr(launcher_desk, "_apply_inventory", apply)

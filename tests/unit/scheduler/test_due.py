@@ -158,6 +158,7 @@ def test_a_slot_that_was_requested_before_is_not_requested_again(ready: Bench) -
 
 DAMAGE = {
     "bad JSON": "'{'",
+    "bad UTF-8": "CAST(x'7bff7d' AS TEXT)",
     "unknown payload": """json_set(definition, '$.payload.kind', 'teleport')""",
     "unknown schedule": """json_set(definition, '$.schedule.kind', 'now and then')""",
     "unknown field": """json_set(definition, '$.later', 1)""",
@@ -293,7 +294,7 @@ def test_a_slot_may_be_spent_by_hand(ready: Bench) -> None:
     st.integers(1_500_000_000_000, 2_500_000_000_000),
 )
 def test_the_next_deadline_is_later_than_now(schedule: Every | Cron, now_ms: int) -> None:
-    job = JobRow(1, "j", "n", True, "", "", 0, 0, now_ms - 5, None, None, None, None, None, None, 0, 0, 0, 0)
+    job = JobRow(1, "j", "n", True, b"", "", 0, 0, now_ms - 5, None, None, None, None, None, None, 0, 0, 0, 0)
     planned = due.natural_deadline(job, Definition("n", schedule, Command(["x"])), now_ms)
     assert planned is not None
     assert planned.due_ms > now_ms

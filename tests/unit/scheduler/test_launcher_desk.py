@@ -2,7 +2,7 @@
 
 import pytest
 
-from cronward.protocol import launch, outcome
+from cronward.protocol import failpoints, launch, outcome
 from cronward.protocol.launch import Gone, RefuseReason, RunState
 from cronward.protocol.outcome import Reason, Status
 from cronward.protocol.views import ServiceStatus
@@ -157,6 +157,34 @@ def test_at_most_sixteen_launches_are_unanswered(bench: Bench) -> None:
     bench.turns()
     assert len(bench.launches) == UNANSWERED_MAX + 2
     assert len({sent.run for sent in bench.launches}) == UNANSWERED_MAX + 2
+
+
+def test_no_transaction_both_requests_and_launches(ready: Bench) -> None:
+    job = ready.add()
+    run_id = str(ready.run_now(job).run_id)
+    assert (ready.states(), ready.launches) == ({run_id: "queued"}, [])
+    ready.turn()
+    assert [sent.run for sent in ready.launches] == [run_id]
+
+
+def test_failpoints_stand_around_the_commits_of_their_facts(ready: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[tuple[str, str | None]] = []
+    job = ready.add()
+
+    def hit(name: str) -> None:
+        states = ready.sql("SELECT state FROM runs")
+        passed.append((name, str(states[0][0]) if states and not ready.connection.in_transaction else None))
+
+    monkeypatch.setattr(failpoints, "hit", hit)
+    run_id = ready.start(job)
+    ready.report(run_id)
+    assert passed == [
+        ("scheduler.before_request_commit", None),
+        ("scheduler.after_request_commit", "queued"),
+        ("scheduler.after_active_commit", "active"),
+        ("scheduler.before_outcome_commit", None),
+        ("scheduler.after_outcome_commit", "ok"),
+    ]
 
 
 def test_capacity(ready: Bench) -> None:
