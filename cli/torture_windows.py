@@ -12,6 +12,8 @@ LAUNCHES_AT_RISK = 16
 """So many launches may be unanswered, and lost with a daemon."""
 
 DELAY_MS = 400
+EVERY = 1_000
+"""More than the commands of a round."""
 
 
 class Kind(enum.StrEnum):
@@ -92,7 +94,7 @@ ROWS: dict[str, Row] = {
     "scheduler.after_active_commit": Row(Fate.LOST, f"1 to {LAUNCHES_AT_RISK} launch_lost"),
     "launcher.after_receive": Row(Fate.LOST, f"1 to {LAUNCHES_AT_RISK} launch_lost", error_ends=False),
     "launcher.after_publish": Row(Fate.INTERRUPTED, "interrupted, never began", began=False, error_ends=False),
-    "launcher.after_hand_over": Row(Fate.RUNS, "ok, adopted", long_runs=4),
+    "launcher.after_hand_over": Row(Fate.RUNS, "ok, adopted", long_runs=EVERY),
     "executor.before_start": Row(Fate.INTERRUPTED, "interrupted, never began", began=False),
     "executor.during_task": Row(Fate.INTERRUPTED, _MID_TASK),
     "executor.after_task": Row(Fate.INTERRUPTED, "interrupted, though it had ended", began=True, ended=True),
