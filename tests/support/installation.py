@@ -1,5 +1,6 @@
 """An installation of Cronward as its clients see it, whoever started its processes."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Collection, Mapping
@@ -36,9 +37,10 @@ class Installation:
         return belonging_to(self.root)
 
     def kill(self, pid: int) -> None:
-        """SIGKILL to one of its processes."""
-        assert pid in self.processes()
-        os.kill(pid, signal.SIGKILL)
+        """SIGKILL to one of its processes, unless it has just ended by itself."""
+        if pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def assert_nothing_left(self, deadline_s: float = 10) -> None:
         """Every process of it ends by itself within the deadline."""
