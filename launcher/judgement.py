@@ -8,6 +8,7 @@ import os
 import msgspec
 
 from cronward.protocol import outcome, rundir
+from cronward.protocol.ids import run_key
 from cronward.protocol.run import MESSAGE_MAX_BYTES
 from cronward.protocol.rundir import Damaged, Intent
 
@@ -47,7 +48,7 @@ def judge(directory: str, run: str) -> Verdict:
         os.close(lock_fd)
         return Held()
     try:
-        intent = _intent_or_none(directory, run)
+        intent = _intent_or_none(directory)
         try:
             return Free(lock_fd, read_outcome(directory, run), "", intent)
         except Damaged as damage:
@@ -58,9 +59,9 @@ def judge(directory: str, run: str) -> Verdict:
 
 
 def open_lock(directory: str) -> int:
-    """A lock file that is missing is made: without one nobody can hold it. Raises FileNotFoundError if the directory
-    is missing."""
-    return os.open(f"{directory}/{rundir.LOCK}", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """A lock file that is missing is made: without one nobody can hold it. What is no file does not block. Raises
+    FileNotFoundError if the directory is missing."""
+    return os.open(f"{directory}/{rundir.LOCK}", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
 
 
 def try_lock(lock_fd: int) -> bool:
@@ -79,11 +80,14 @@ def is_over(directory: str) -> bool:
 
 
 def read_intent(directory: str) -> Intent:
-    """Raises Damaged (missing, cut, foreign), OSError."""
+    """Raises Damaged (missing, cut, foreign, of another run than the directory's), OSError."""
     try:
-        return rundir.decode_intent(_read(f"{directory}/{rundir.INTENT}", rundir.SEALED_MAX_BYTES + 1))
+        intent = rundir.decode_intent(_read(f"{directory}/{rundir.INTENT}", rundir.SEALED_MAX_BYTES + 1))
     except FileNotFoundError:
         raise Damaged(f"{rundir.INTENT} is missing") from None
+    if run_key(intent.run) != os.path.basename(directory):
+        raise Damaged(f"{rundir.INTENT} is of another run")
+    return intent
 
 
 def read_outcome(directory: str, run: str) -> bytes:
@@ -100,12 +104,11 @@ def read_outcome(directory: str, run: str) -> bytes:
     return body
 
 
-def _intent_or_none(directory: str, run: str) -> Intent | None:
+def _intent_or_none(directory: str) -> Intent | None:
     try:
-        intent = read_intent(directory)
+        return read_intent(directory)
     except Damaged:
         return None
-    return intent if intent.run == run else None
 
 
 def _read(path: str, max_bytes: int) -> bytes:

@@ -15,6 +15,7 @@ from cronward.launcher.pidfds import open_pidfd
 from cronward.protocol import config, job, outcome, rundir
 from cronward.protocol.errors import ConfigError
 from cronward.protocol.identity import ProcessIdentity
+from cronward.protocol.ids import run_key
 from cronward.protocol.rundir import Damaged, Intent, Limits
 from cronward.scheduler import settings
 from tests.fuzz.mutation import Mutator
@@ -39,7 +40,8 @@ class RunDirectory:
     """`intent`, `outcome` and `lock`, sealed or not: judged without an exception, by launcher and executor."""
 
     def __init__(self) -> None:
-        self._root = Path(tempfile.mkdtemp(prefix="cw-fuzz-"))
+        self._root = Path(tempfile.mkdtemp(prefix="cw-fuzz-")) / run_key(RUN)
+        self._root.mkdir()
         self._files = {
             rundir.INTENT: msgspec.msgpack.decode(msgspec.msgpack.encode(INTENT)),
             rundir.OUTCOME: msgspec.msgpack.decode(outcome.encode(OUTCOME)),
@@ -85,7 +87,7 @@ class RunDirectory:
             return
 
     def close(self) -> None:
-        shutil.rmtree(self._root)
+        shutil.rmtree(self._root.parent)
 
 
 TOML = """

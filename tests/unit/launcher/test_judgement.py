@@ -4,9 +4,10 @@ import fcntl
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from cronward.launcher.judgement import Absent, Free, Held, Verdict, is_over, judge
+from cronward.launcher.judgement import Absent, Free, Held, Verdict, is_over, judge, read_intent
 from cronward.launcher.run_directories import RunDirectories
 from cronward.protocol import identity, outcome, rundir
 from cronward.protocol.rundir import Intent, Limits
@@ -89,6 +90,21 @@ def test_a_damaged_intent_is_none_and_a_missing_lock_is_free(directory: Path) ->
     (directory / rundir.INTENT).write_bytes(b"garbage")
     (directory / rundir.LOCK).unlink()
     assert freed(judge(str(directory), "run")).intent is None
+
+
+def test_an_intent_of_another_run_is_damage(directory: Path) -> None:
+    foreign = rundir.encode_intent(msgspec.structs.replace(INTENT, run="another"))
+    (directory / rundir.INTENT).write_bytes(foreign)
+    with pytest.raises(rundir.Damaged, match="another run"):
+        read_intent(str(directory))
+    assert freed(judge(str(directory), "run")).intent is None
+
+
+def test_a_fifo_in_place_of_the_lock_blocks_nobody(directory: Path) -> None:
+    (directory / rundir.LOCK).unlink()
+    os.mkfifo(directory / rundir.LOCK)
+    assert freed(judge(str(directory), "run")).problem == "no outcome was saved"
+    assert not is_over(str(directory))
 
 
 def test_the_byte_says_whether_the_task_is_over(directory: Path) -> None:
