@@ -59,7 +59,7 @@ class Ports:
             os.umask(before)
         if gid is not None:
             _open_to_group(self._paths, gid)
-        self._files = {path: _identity(path) for path in self._socket_paths()}
+        self._inodes = {path: path.stat().st_ino for path in self._socket_paths()}
         self._outboxes = {
             "control": Outbox(self._control, "control"),
             "query": Outbox(self._query, "query"),
@@ -77,10 +77,11 @@ class Ports:
         return (paths.run, paths.launch, paths.control, paths.query, paths.events)
 
     def ensure_own(self) -> None:
-        """Binds again if somebody removed or replaced a socket file."""
-        for path, identity in self._files.items():
+        """Binds again if somebody removed or replaced a socket file. Our sockets hold their inodes: while they are
+        open, no other file has the same number."""
+        for path, inode in self._inodes.items():
             with contextlib.suppress(FileNotFoundError):
-                if _identity(path) == identity:
+                if path.stat().st_ino == inode:
                     continue
             log.error("sockets.lost", "a socket file was removed or replaced; binding again", path=str(path))
             self._paths.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,12 +144,6 @@ class Ports:
     def _close_sockets(self, linger_ms: int = 0) -> None:
         for socket in (self.run, self.launch, self._control, self._query, self._events):
             socket.close(linger_ms)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    """Which file this is. Inode numbers alone are used again at once; a socket's mtime is when it was bound."""
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns
 
 
 def _gid(group: str) -> int | None:

@@ -118,7 +118,7 @@ def test_lost_socket_files_are_bound_again(ports: Ports, paths: Paths, loss: str
         case "directory":
             shutil.rmtree(paths.runtime)
         case "replaced":
-            paths.control.unlink()  # many file systems give its inode number to the next file
+            paths.control.unlink()
             other = socket.socket(socket.AF_UNIX)
             other.bind(str(paths.control))
             other.close()
