@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from cronward.protocol.identity import ProcessIdentity
+from cronward.protocol.outcome import Whole
 
 LOCK = "lock"
 INTENT = "intent"
@@ -62,7 +63,7 @@ class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1):
     job: bytes
     limits: Limits
     executor: ProcessIdentity
-    deadline_mono_ms: Natural | None
+    deadline_mono_ms: Whole | None
     path: str
     leave_children: bool = False
 
