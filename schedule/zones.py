@@ -12,6 +12,8 @@ from cronward.schedule.refusal import refusal
 ALLOWED = "an IANA zone name such as Europe/Berlin, or UTC"
 # Upper case first: that leaves out posix/, right/ (leap seconds), posixrules and localtime (the host's own zone).
 # Factory is the name of a machine whose zone was never set.
+NAME_MAX = 100
+"""Looking for the file of a name of thousands of parts exceeds the interpreter's depth."""
 _NAME = re.compile(r"(?!Factory$)[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
 _ABBREVIATIONS = {
     "BST": "Europe/London",
@@ -35,7 +37,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])0?(\d{1,2})(?::?00)?", re.IGNORECASE | 
 @functools.lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
     """The zone called `name`, exactly. Raises InvalidRequest for `schedule.tz`, with a hint; never falls back."""
-    if _NAME.fullmatch(name):
+    if len(name) <= NAME_MAX and _NAME.fullmatch(name):
         try:
             return ZoneInfo(name)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

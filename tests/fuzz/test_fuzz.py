@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from cronward.protocol import outcome, pair
+from cronward.protocol.errors import InvalidRequest
 from cronward.schedule.duration import parse_duration_ms
+from cronward.schedule.zones import zone
 from tests.fuzz import file_targets, scheduler_targets
 from tests.fuzz.engine import Broken, Target, fuzz
 from tests.fuzz.mutation import Mutator
@@ -100,6 +102,11 @@ def test_toml_beyond_the_parsers_limits_is_a_configuration_error(value: str) -> 
 
 def test_a_duration_of_a_million_digits_is_refused_at_once() -> None:
     fuzz("duration", Fake(lambda data: parse_duration_ms("0" * 1_000_000)), 0.1, seed=1)
+
+
+def test_a_zone_of_thousands_of_parts_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="no known time zone"):
+        zone("A" + "/A" * 9000)
 
 
 def test_numbers_beyond_the_ledger_are_damage() -> None:
