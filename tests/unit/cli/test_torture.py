@@ -151,6 +151,11 @@ def test_one_run_without_an_executor_may_be_interrupted_with_its_launcher() -> N
 # what is killed, and by what
 
 
+def name(value: object) -> str:
+    """The same in every process: sets have no order of their own."""
+    return "+".join(sorted(value)) if isinstance(value, set) else str(value)
+
+
 @pytest.mark.parametrize(
     ("cell", "armed", "owner_dies", "killed"),
     [
@@ -164,7 +169,7 @@ def test_one_run_without_an_executor_may_be_interrupted_with_its_launcher() -> N
         (Cell("executor.after_task", Action.KILL, Victims.EVERYTHING), "crash", True, set(Kind)),
         (Cell("scheduler.before_notify", Action.TERM, Victims.ZYGOTE), "stop", False, {Kind.EXECUTOR}),
     ],
-    ids=str,
+    ids=name,
 )
 def test_what_an_action_does_to_whom(cell: Cell, armed: str, owner_dies: bool, killed: set[Kind]) -> None:
     assert (cell.armed, cell.owner_dies, set(cell.killed)) == (armed, owner_dies, killed)
