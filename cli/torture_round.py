@@ -20,7 +20,7 @@ from cronward.protocol.errors import CronwardError
 from cronward.protocol.views import RunView
 
 WAVES_MAX = 4
-HIT_MS = 1500
+HIT_MS = 3000
 """A wave of load that has not reached the point by then is followed by another."""
 
 PROVOKE_MS = 400
@@ -110,19 +110,16 @@ class Bench:
     # the failure
 
     def _inject(self, cell: Cell, rng: random.Random, injury: Injury) -> None:
-        """Arms the point, lets the load reach it, and hits the victims."""
-        armed = False
+        """Arms the point, lets the load reach it, and hits the victims. While load is added the point is not armed, so
+        that what is added is known."""
         for _ in range(WAVES_MAX):
             due_ms = self._load.wave(cell.row.long_runs)
-            if not armed:
-                pause(max(0, due_ms - self._clock.wall_ms() + rng.uniform(-40, 40)))
-                self.scratch.arm(cell.point)
-                armed = True
+            pause(max(0, due_ms - self._clock.wall_ms() + rng.uniform(-40, 40)))
+            self.scratch.arm(cell.point)
             injury.at_point = self._wait_hit(cell, rng, injury)
             if injury.at_point is not None:
                 self._hit(cell, rng, injury, injury.at_point)
                 return
-        self.scratch.disarm(cell.point)
         self._load.finish_requests()
 
     def _wait_hit(self, cell: Cell, rng: random.Random, injury: Injury) -> int | None:
@@ -135,7 +132,7 @@ class Bench:
             if cell.row.provoked and self._clock.mono_ms() >= provoke_ms and self._kill_busy_executor(rng, injury):
                 provoke_ms = self._clock.mono_ms() + PROVOKE_MS
             pause(2)
-        return None
+        return self.scratch.disarm(cell.point)
 
     def _kill_busy_executor(self, rng: random.Random, injury: Injury) -> bool:
         """Points that are only reached after a death need one."""

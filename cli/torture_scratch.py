@@ -1,6 +1,5 @@
 """A scratch installation for torture: its directories, its daemons, and failpoints that can be armed while they run."""
 
-import contextlib
 import os
 import select
 import signal
@@ -202,10 +201,14 @@ class Scratch:
         """The next passage of the point acts."""
         (self.hits / point).unlink()
 
-    def disarm(self, point: str) -> None:
-        """Nothing happens if it has acted meanwhile."""
-        with contextlib.suppress(FileExistsError):
+    def disarm(self, point: str) -> int | None:
+        """The process that has acted at the point meanwhile, or None: then it does not act any more."""
+        try:
             self._mark(point)
+        except FileExistsError:
+            wait_until(self.clock, lambda: self.hit_by(point) is not None, f"who acted at {point} writes its pid")
+            return self.hit_by(point)
+        return None
 
     def hit_by(self, point: str) -> int | None:
         """The process that acted at a point since it was armed, or None."""
