@@ -41,6 +41,18 @@ def acquire(path: Path) -> int:
     return fd
 
 
+def last_holder(path: Path) -> ProcessIdentity | None:
+    """Who took the lock last, whether it still holds it or not; None if that cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        return _read_holder(fd)
+    finally:
+        os.close(fd)
+
+
 def _read_holder(fd: int) -> ProcessIdentity | None:
     try:
         return msgspec.json.decode(os.pread(fd, 4096, 0), type=ProcessIdentity)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from cronward.protocol import ids, launch, outcome, run, rundir, sockets
-from cronward.protocol.identity import own_identity, start_ticks
+from cronward.protocol import ids, launch, locks, outcome, run, rundir, sockets
+from cronward.protocol.identity import start_ticks
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CancelAnswer, JobView
 from tests.support import failpoints
@@ -269,7 +269,9 @@ def test_a_register_that_comes_twice_or_late_costs_nothing(instance: Instance) -
     try:
         stranger = sockets.dealer(context, str(instance.paths.launch), launch.MESSAGE_MAX_BYTES)
         assert stranger.poll(10_000, zmq.POLLOUT)
-        register = launch.encode(launch.Register(own_identity(), VERSION))
+        launcher = locks.last_holder(instance.paths.launcher_lock)
+        assert launcher is not None
+        register = launch.encode(launch.Register(launcher, VERSION))
         for expected in (epoch + 1, epoch + 2):
             stranger.send(register)
             assert stranger.poll(10_000)
