@@ -51,6 +51,7 @@ class Reason(enum.StrEnum):
     UNKNOWN_KIND = "unknown_kind"
     INVALID_SPEC = "invalid_spec"
     NOT_DUE = "not_due"
+    UNCLASSIFIED = "unclassified"
     MISSED = "missed"
 
 

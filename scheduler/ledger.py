@@ -94,7 +94,10 @@ def activate(turn: Turn, run_id: str) -> bool:
 
 def finish(turn: Turn, run_id: str, finished: Outcome) -> None:
     """Commit C for an outcome that an executor produced."""
-    settle(turn, run_id, Result(FINISH[finished.status], finished.reason, finished.message, finished))
+    reason = finished.reason
+    if reason is None and finished.status is not Status.OK:
+        reason = Reason.UNCLASSIFIED  # what did not end well has a reason, whatever its executor says
+    settle(turn, run_id, Result(FINISH[finished.status], reason, finished.message, finished))
 
 
 def settle(turn: Turn, run_id: str, result: Result) -> None:

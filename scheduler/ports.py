@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from cronward.protocol import control, launch, log, run, sockets
+from cronward.protocol import control, launch, locks, log, run, sockets
 from cronward.protocol.paths import Paths
 from cronward.scheduler.effects import Address
 from cronward.scheduler.outbox import Outbox
@@ -85,6 +85,8 @@ class Ports:
                     continue
             log.error("sockets.lost", "a socket file was removed or replaced; binding again", path=str(path))
             self._paths.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._paths.runtime_lock.exists():
+                locks.acquire(self._paths.runtime_lock)  # with the directory went the name of the lock that we hold
             self._close_sockets()
             self._bind()
             return

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import apsw
+import zmq
 
 from cronward.protocol import config as configs
 from cronward.protocol import exits, ids, locks, log
@@ -51,7 +52,7 @@ class Service:
             secret_key=_secret_key(paths.secret_key),
         )
         self._begin_life()
-        self._ports = Ports(paths, settings.config.status.group, self._catch_signals())
+        self._ports = _bind(paths, settings.config.status.group, self._catch_signals())
         self._actor = Actor(self._world, self._store, self._ports)
 
     def run(self) -> int:
@@ -130,6 +131,15 @@ class Service:
         give_up_mono_ms = self._clock.mono_ms() + LAUNCH_ANSWERS_MS
         while self._actor.unanswered and self._clock.mono_ms() < give_up_mono_ms:
             self._actor.turn(self._check_signals)
+
+
+def _bind(paths: Paths, group: str, wakeup_fd: int) -> Ports:
+    try:
+        return Ports(paths, group, wakeup_fd)
+    except (OSError, zmq.ZMQError) as error:
+        raise StartupError(
+            Code.RUNTIME_DIR_UNUSABLE, exits.STATE_DIR, f"cannot bind sockets in {paths.runtime}: {error}"
+        ) from error
 
 
 def take_locks(paths: Paths) -> None:

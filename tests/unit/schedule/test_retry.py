@@ -16,7 +16,7 @@ SKIPS = {
     Reason.NOT_DUE,
     Reason.MISSED,
 }
-BY_TEXT = {Reason.SIGNAL, Reason.SPAWN_FAILED, Reason.SETUP_FAILED}
+BY_TEXT = {Reason.SIGNAL, Reason.SPAWN_FAILED, Reason.SETUP_FAILED, Reason.UNCLASSIFIED}
 
 
 def test_every_reason_is_thought_of() -> None:

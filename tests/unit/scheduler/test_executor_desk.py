@@ -1,7 +1,7 @@
 """What executors say: hello, progress, outcome. Proof is asked for, nothing is recorded twice."""
 
 from cronward.protocol import ids, outcome, run
-from cronward.protocol.outcome import Status
+from cronward.protocol.outcome import Outcome, Reason, Status
 from cronward.protocol.views import CancelAnswer
 from tests.support.scheduler_bench import EXECUTOR, KEY, Bench
 
@@ -120,3 +120,10 @@ def test_garbage_from_an_executor_changes_nothing(ready: Bench) -> None:
     assert answers(ready) == []
     ready.report(run_id)
     assert ready.run(run_id).state == "ok"
+
+
+def test_an_outcome_that_does_not_say_why_is_recorded_and_acknowledged(ready: Bench) -> None:
+    run_id = ready.start(ready.add())
+    told = Outcome(run_id, Status.ERROR, None, "", ready.clock.wall, ready.clock.wall, 0)
+    ready.say(run.Report(run_id, ids.run_secret(KEY, run_id), outcome.encode(told)))
+    assert (ready.run(run_id).state, ready.run(run_id).reason) == ("error", Reason.UNCLASSIFIED)
