@@ -69,11 +69,11 @@ class Counters:
             self._touched.add(run.job_position)
 
     def _edit(self, job_id: str, detail: Detail) -> None:
-        """Whoever enables a job gives it a fresh start."""
+        """Enabling a job again forgets its failures in a row."""
         enabled_again = detail.before and detail.after and detail.after.enabled and not detail.before.enabled
         if enabled_again:
             count = self._count(self._positions.get(job_id))
-            count.errors = count.skipped = 0
+            count.errors = 0
 
     def _count(self, position: int | None) -> Count:
         return self._counts.get(-1 if position is None else position, Count())
