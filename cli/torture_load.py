@@ -112,9 +112,15 @@ class Load:
         self._requests.clear()
 
     def records(self) -> list[RunView]:
-        """The newest records, more than one round makes."""
-        params: dict[str, object] = {"scope": "all", "live": True, "limit": _PAGE}
-        return self._scratch.client().request("cron.runs", params, RunList).entries
+        """The newest records, newest first, more than this round can have made."""
+        found: list[RunView] = []
+        offset: int | None = 0
+        while offset is not None and len(found) < len(self.planned) + _PAGE // 2:
+            params: dict[str, object] = {"scope": "all", "live": True, "limit": _PAGE, "offset": offset}
+            page = self._scratch.client().request("cron.runs", params, RunList)
+            found += page.entries
+            offset = page.next_offset
+        return found
 
     def job(self, job_id: str) -> JobView:
         return self._scratch.client().request("cron.get", {"id": job_id}, JobView)
