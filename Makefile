@@ -3,7 +3,7 @@ PYTHON ?= python3
 PACKAGES = protocol schedule scheduler launcher executor cli
 STAMP = .venv/.installed
 
-.PHONY: demo test matrix soak fuzz restarts simulate storage lint lock clean bench-burst bench-lag bench-scale
+.PHONY: demo test matrix soak fuzz restarts simulate storage lint lock clean bench-burst bench-lag bench-scale bench-cli
 
 demo: $(STAMP)
 	@.venv/bin/python -m cronward.cli.demo
@@ -43,7 +43,7 @@ lint: $(STAMP)
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-bench-burst bench-lag bench-scale: bench-%: $(STAMP)
+bench-burst bench-lag bench-scale bench-cli: bench-%: $(STAMP)
 	@.venv/bin/python -m tests.bench.$*
 
 # Everything is pinned with hashes. pip byte-compiles what it installs; our own sources are compiled here, since a

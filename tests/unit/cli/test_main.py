@@ -1,7 +1,6 @@
 """The command line as a whole: laziness, help, errors and exit codes."""
 
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -179,34 +178,3 @@ def test_a_reader_that_leaves_is_no_error_worth_a_line(query: ScriptedRouter) ->
         check=False,
     )
     assert done.stderr == b""
-
-
-def cpu_ms(code: str, arguments: list[str], cache: Path) -> float:
-    """The least CPU time of 15 runs of a Python program, with everything compiled."""
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environ["PYTHONPYCACHEPREFIX"] = str(cache)
-    best = float("inf")
-    for _ in range(16):  # the first one compiles
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code, *arguments], env=environ, stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return best * 1000
-
-
-def test_help_and_a_command_keep_within_their_cpu_budgets(tmp_path: Path, query: ScriptedRouter) -> None:
-    """60 and 120 ms of CPU on a machine that is not busy with other tests; else in proportion to click alone."""
-    page = {
-        "jobs": [msgspec.to_builtins(job(str(n), job_id=str(n))) for n in range(20)],
-        "snapshotRevision": "r",
-        "total": 20,
-        "offset": 0,
-        "limit": 200,
-        "hasMore": False,
-        "nextOffset": None,
-    }
-    query.start(lambda request: [ok(request, page)])
-    code = "from cronward.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
-    click_alone = cpu_ms("import click", [], tmp_path)
-    assert cpu_ms(code, ["--help"], tmp_path) <= max(60, 1.5 * click_alone)
-    assert cpu_ms(code, ["list"], tmp_path) <= max(120, 3 * click_alone)
