@@ -65,7 +65,7 @@ class RetryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jitter: Annotated[float, Meta(ge=0, le=1)] | None = None
     transient: tuple[Transient, ...] = ("rate_limit", "overloaded", "network", "timeout", "server_error")
     backoff_s: Delays = (30, 60, 300, 900, 3600)
-    refire_gap_s: Annotated[float, Meta(ge=0, le=60)] = 2
+    refire_gap_s: Annotated[float, Meta(ge=0, le=60)] = 0
     disable_after: Natural = 10
     disable_after_schedule_errors: Natural = 3
 

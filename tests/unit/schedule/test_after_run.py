@@ -143,7 +143,13 @@ def test_pitfall_6_every_stays_on_its_grid() -> None:
     assert after(TEN_MINUTES, failed(180_000, forced=True)).deadline == SLOT
 
 
-def test_a_cron_slot_right_after_a_run_waits_two_seconds_and_keeps_its_slot() -> None:
+def test_a_cron_slot_right_after_a_run_is_served_in_time() -> None:
+    """A slot has an id of its own, so it needs no distance from the run before it to be served once."""
+    assert after(TEN_SECONDLY, ok(9_999), Deadline(10_000)).deadline == Deadline(10_000)
+
+
+def test_a_gap_that_is_asked_for_makes_the_slot_wait_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "RULES", backoff.rules(RetryConfig(refire_gap_s=2), None))
     assert after(TEN_SECONDLY, ok(9_500), Deadline(10_000)).deadline == Deadline(11_500, Kind.SLOT, 10_000)
     assert after(TEN_SECONDLY, ok(8_000), Deadline(10_000)).deadline == Deadline(10_000)
     assert after(TEN_SECONDLY, ok(9_500, forced=True), Deadline(10_000)).deadline == Deadline(10_000)
