@@ -278,7 +278,10 @@ _definition_decoder = msgspec.json.Decoder(Definition)
 
 def decode(data: bytes | str) -> Definition:
     """What `encode` gave. Raises msgspec.DecodeError or ValidationError for a row that is damaged or newer."""
-    return _definition_decoder.decode(data)
+    try:
+        return _definition_decoder.decode(data)
+    except RecursionError:
+        raise msgspec.DecodeError("the definition nests too deeply") from None
 
 
 def revision(data: bytes) -> str:

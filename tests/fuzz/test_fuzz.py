@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from cronward.protocol import outcome, pair
+from cronward.protocol import job, outcome, pair, rundir
 from cronward.protocol.errors import InvalidRequest
 from cronward.schedule.duration import parse_duration_ms
 from cronward.schedule.zones import zone
@@ -107,6 +107,19 @@ def test_a_duration_of_a_million_digits_is_refused_at_once() -> None:
 def test_a_zone_of_thousands_of_parts_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="no known time zone"):
         zone("A" + "/A" * 9000)
+
+
+def test_a_definition_that_nests_too_deeply_is_damage() -> None:
+    """In a run directory, and in a row of the database."""
+    nested = job.encode(job.decode(file_targets.INTENT.job)).replace(b"60000", b"[" * 5000)
+    with pytest.raises(msgspec.DecodeError):
+        job.decode(nested)
+    target = file_targets.RunDirectory()
+    try:
+        target.renew()
+        target.feed(b"i" + rundir.encode_intent(msgspec.structs.replace(file_targets.INTENT, job=nested)))
+    finally:
+        target.close()
 
 
 def test_numbers_beyond_the_ledger_are_damage() -> None:
