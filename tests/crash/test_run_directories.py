@@ -305,7 +305,9 @@ def _active_without_a_trace(instance: Instance) -> str:
 
 
 def client_run(instance: Instance, job: JobView) -> str:
-    """The id of the job's run, asked of the next scheduler."""
+    """The id of the job's run, asked of a scheduler that no launcher tells what became of it."""
+    if instance.launcher.alive:
+        instance.launcher.kill()
     instance.start_scheduler()
     (run,) = instance.runs(job, live=True)
     assert run.state == "active"
