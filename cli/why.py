@@ -18,11 +18,22 @@ from cronward.schedule.at import around_in_zone_ms
 from cronward.schedule.duration import parse_duration_ms
 
 _RELATIVE = re.compile(r"([+-])(.+)")
+_PAST = re.compile(r"-[0-9.].*", re.ASCII)
 _NO_SECONDS = re.compile(r".*[Tt ]\d\d:\d\d(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _MINUTE_MS = 60_000
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+class WhyCommand(click.Command):
+    """Takes `-2h` for the time that it is, not for the options -2 and -h."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        times = [arg for arg in args if _PAST.fullmatch(arg)]
+        if times and "--" not in args:
+            args = [*(arg for arg in args if arg not in times), "--", *times]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=WhyCommand)
 @click.argument("job")
 @click.argument("time", required=False)
 @with_requests
