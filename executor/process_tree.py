@@ -17,6 +17,9 @@ from cronward.executor import small_file
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+_ENDED = frozenset({os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED})
+"""What waitid(2) says of a process that ended. Of a child that asked to be traced it also tells each stop."""
+
 
 class Exit(msgspec.Struct, frozen=True):
     """How a process ended: exactly one of the two is set."""
@@ -52,7 +55,7 @@ class ProcessTree:
         if self._leader is None:
             return None
         result = os.waitid(os.P_PID, self._leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if result is None:
+        if result is None or result.si_code not in _ENDED:
             return None
         if result.si_code == os.CLD_EXITED:
             return Exit(result.si_status, None)
@@ -112,10 +115,10 @@ class ProcessTree:
 
     def _reap(self, pid: int) -> bool:
         try:
-            reaped, _, usage = os.wait4(pid, os.WNOHANG)
+            reaped, status, usage = os.wait4(pid, os.WNOHANG)
         except ChildProcessError:
             return True
-        if reaped == 0:
+        if reaped == 0 or os.WIFSTOPPED(status):
             return False
         self._cpu_s += usage.ru_utime + usage.ru_stime
         # A child that was started without copying us counts our own size as its peak: then its own is not known.

@@ -166,6 +166,15 @@ def test_what_does_not_end_is_counted_and_retires_the_executor(rig: Rig) -> None
     assert rig.lock_byte(run_id) == b"1"
 
 
+def test_a_traced_task_that_stops_has_not_ended(rig: Rig, executor: Executor) -> None:
+    """A process that asks its parent to trace it has its stops told like ends."""
+    stop = "import ctypes, os, signal; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGSTOP)"
+    run_id = rig.begin(executor, sys.executable, "-I", "-S", "-c", stop, limits=QUICK)
+    result, _ = rig.finish(executor, run_id)
+    assert (result.reason, result.signal) == (Reason.TIMED_OUT, signal.SIGKILL)
+    assert executor.descendants() == []
+
+
 def test_exit_codes_and_signals_are_told_apart(rig: Rig, executor: Executor) -> None:
     assert facts(rig.shell(executor, "exit 0")) == (Status.OK, None, 0, None)
     assert facts(rig.shell(executor, "exit 255")) == (Status.ERROR, Reason.EXIT_CODE, 255, None)
