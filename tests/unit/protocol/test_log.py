@@ -1,6 +1,9 @@
 """Log lines: one JSON object each, with a stable event."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import msgspec
@@ -58,3 +61,35 @@ def test_a_traceback_is_part_of_the_line(capfd: pytest.CaptureFixture[str]) -> N
         log.error("x.y", "failed", exc_info=True)
     (line,) = lines(capfd)
     assert "ValueError: boom" in str(line["traceback"])
+
+
+def test_lines_that_nobody_reads_are_lost_and_counted() -> None:
+    """B158: the writer goes on at once; what is read later is whole lines, and the number of those that are missing."""
+    program = (
+        "from cronward.protocol import log\n"
+        "from cronward.protocol.clock import SystemClock\n"
+        "log.setup('p', 'info', SystemClock())\n"
+        "for number in range(5000): log.info('x.y', 'n' * (number % 7000), number=number)\n"
+        "print('written', flush=True)\n"
+        "input()\n"
+        "log.info('x.z', 'the reader is back')\n"
+    )
+    read_fd, write_fd = os.pipe()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=pipe, stdout=pipe, stderr=write_fd, text=True
+    ) as child:
+        os.close(write_fd)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "written\n", "it wrote five thousand lines into a pipe that nobody reads"
+        with open(read_fd, "rb") as reader:
+            first = reader.read1(1 << 20)
+            child.stdin.write("go on\n")
+            child.stdin.close()
+            rest = reader.read()
+    told = [msgspec.json.decode(line) for line in (first + rest).splitlines() if line.endswith(b"}")]
+    kept = [line["number"] for line in told if line["event"] == "x.y"]
+    assert kept == sorted(set(kept))
+    assert [line["event"] for line in told[len(kept) :]] == ["log.lost", "x.z"]
+    assert told[-2]["lost"] == 5000 - len(kept)
