@@ -1,9 +1,12 @@
-"""Reports about output, replayed on the real processes."""
+"""Reports about output, environment and secrets, replayed on the real processes."""
 
 import os
 import subprocess
 import sys
 
+import msgspec
+
+from cronward.protocol.config import CommandDefaults
 from tests.support.instance import Instance
 from tests.support.waiting import wait_until
 
@@ -37,3 +40,53 @@ def test_b158_a_log_that_nobody_reads_holds_nothing_up(instance: Instance) -> No
     finally:
         scheduler.kill()
         scheduler.wait(10)
+
+
+def test_b154_output_that_is_no_text_is_valid_json_for_clients(instance: Instance) -> None:
+    """B154: what is not UTF-8 is replaced in views, and kept as it is on disk."""
+    instance.start()
+    run_id = instance.run_now(instance.add_command_job(["printf", r"a\307\377\n"]))
+    view = instance.wait_for_run(run_id)
+    assert view.stdout is not None
+    assert (view.state, view.stdout.head) == ("ok", "a\ufffd\ufffd\n")
+    assert (instance.paths.run_directory(run_id) / "stdout").read_bytes() == b"a\xc7\xff\n"
+
+
+def test_b166_a_run_by_hand_has_the_environment_of_a_scheduled_one(instance: Instance) -> None:
+    """B166: trying a job by hand shows what the schedule will do; the PATH is the configured one."""
+    instance.start()
+    words = ["sh", "-c", "env | grep -v CRONWARD_RUN_ID | sort"]
+    by_hand = instance.wait_for_run(instance.run_now(instance.add_command_job(words)))
+    job = instance.add_at(words, instance.soon_ms(), {"deleteAfterRun": False})
+    wait_until(lambda: [run.state for run in instance.runs(job)] == ["ok"], "the scheduled run has ended")
+    (scheduled,) = instance.runs(job)
+    assert by_hand.stdout is not None
+    assert scheduled.stdout is not None
+    assert by_hand.stdout.head == scheduled.stdout.head
+    assert f"PATH={CommandDefaults().path}\n" in by_hand.stdout.head
+
+
+def test_b175_a_secret_is_in_no_answer_no_log_and_no_file(instance: Instance) -> None:
+    """B175: who reads gets the name and the source, never the value; here the job prints it, too."""
+    secret = "hunter2/open+sesame"
+    instance.environ["VAULT_TOKEN"] = secret
+    instance.start()
+    payload = {"secrets": {"TOKEN": {"env": "VAULT_TOKEN"}}}
+    job = instance.add_command_job(["sh", "-c", 'echo "$TOKEN"; echo "$TOKEN" >&2; exit 3'], payload=payload)
+    run_id = instance.run_now(job)
+    assert instance.wait_for_run(run_id).exit_code == 3
+    answers = [
+        instance.client().call(method, msgspec.Raw, params)
+        for method, params in (
+            ("cron.get", {"id": job.id}),
+            ("cron.list", {"includeDisabled": True}),
+            ("cron.runs", {"live": True}),
+            ("run.get", {"runId": run_id}),
+            ("status.snapshot", {}),
+        )
+    ]
+    assert b'"secrets":{"TOKEN":{"env":"VAULT_TOKEN"}}' in bytes(answers[0])
+    instance.stop()
+    kept = [path.read_bytes() for path in instance.root.rglob("*") if path.is_file()]
+    assert len(kept) > 5
+    assert not [text for text in (*map(bytes, answers), *kept) if secret.encode() in text]

@@ -149,6 +149,8 @@ def strange(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("user", USERS)
 def test_what_cannot_be_started_is_told_apart(rig: Rig, executor: Executor, strange: Path, user: str | None) -> None:
+    """B164, B166: four faults, four messages, and the PATH that was searched."""
+
     def attempt(*argv: str, cwd: str | None = None) -> tuple[Reason | None, int | None, str]:
         result = rig.run(executor, *argv, cwd=cwd, user=user)
         assert (result.status, result.started_ms) == (Status.ERROR, None)
@@ -184,6 +186,7 @@ def test_a_directory_of_mode_000_is_forbidden_to_its_user(rig: Rig, executor: Ex
 
 
 def test_a_deleted_directory_fails_its_own_run_and_no_other(rig: Rig, tmp_path: Path) -> None:
+    """B163: also when it is the service's own."""
     work = tmp_path / "work"
     service = tmp_path / "service"
     work.mkdir()
@@ -304,6 +307,7 @@ def test_secrets_come_from_files_variables_and_credentials(rig: Rig, secret_file
 def test_a_secret_is_masked_in_everything_that_is_kept(
     rig: Rig, executor: Executor, secret_file: Path, user: str | None
 ) -> None:
+    """B172, B173: raw and base64, split over two writes; the URL-encoded form is in the unit tests."""
     script = (
         'echo "raw $TOKEN"; echo "$TOKEN" >&2; printf "p@ss/w"; sleep 0.2; echo "+rd=ä"; printf %s "$TOKEN" | base64'
     )

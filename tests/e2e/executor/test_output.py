@@ -34,6 +34,7 @@ def test_digest_and_excerpt_of_long_output(rig: Rig, executor: Executor) -> None
 
 
 def test_bytes_that_are_not_utf_8_are_kept_as_they_are(rig: Rig, executor: Executor) -> None:
+    """B154: such a byte stops no reader."""
     run_id = rig.begin(executor, "sh", "-c", r"printf 'a\307\377\0\n'; seq 20000")
     result, _ = rig.finish(executor, run_id)
     assert result.status is Status.OK
@@ -44,6 +45,7 @@ def test_bytes_that_are_not_utf_8_are_kept_as_they_are(rig: Rig, executor: Execu
 @pytest.mark.parametrize("offset", [2046, 2047, 4095, 8191, 65535])
 @pytest.mark.parametrize("letter", ["é", "😀"])
 def test_a_letter_at_an_edge_stays_whole(rig: Rig, executor: Executor, offset: int, letter: str) -> None:
+    """B155: in the file and in the excerpt."""
     text = "x" * offset + letter + "y" * 4095 + letter
     script = f"import sys; sys.stdout.write('x' * {offset} + '{letter}' + 'y' * 4095 + '{letter}')"
     run_id = rig.begin(executor, sys.executable, "-S", "-X", "utf8", "-c", script)
@@ -80,6 +82,7 @@ def test_output_over_the_cap_can_fail_the_run(rig: Rig, executor: Executor, scri
 
 
 def test_a_flood_is_bounded_and_deadlines_still_act(rig: Rig, executor: Executor) -> None:
+    """B157: disk within the cap, memory flat."""
     before_kib = rig.free(executor).rss_kib
     limits = msgspec.structs.replace(NO_LIMITS, output_max_bytes=MIB, timeout_ms=2000, grace_ms=500)
     run_id = rig.begin(executor, "sh", "-c", "yes & yes >&2 & cat /dev/zero", limits=limits)
@@ -125,6 +128,7 @@ def test_output_that_cannot_be_stored_is_counted_as_truncated(rig: Rig, executor
 
 
 def test_markup_and_control_bytes_are_kept_verbatim(rig: Rig, executor: Executor, tmp_path: Path) -> None:
+    """B160, B161: bytes are kept; showing them safely is for those who show them."""
     text = b"<script>alert(1)</script></pre></table>\x1b[31mred\x1b[0m\rprogress\0\n"
     (tmp_path / "text").write_bytes(text)
     run_id = rig.begin(executor, "cat", str(tmp_path / "text"))

@@ -29,6 +29,7 @@ DOUBLE_FORK = "(setsid sh -c 'nohup sleep 300 >/dev/null 2>&1 &' &)"
     ],
 )
 def test_a_timed_out_task_leaves_nothing(rig: Rig, executor: Executor, script: str) -> None:
+    """B130: children in sessions of their own, and double forks, are ended with the task."""
     result = rig.shell(executor, script, limits=QUICK)
     assert (result.status, result.reason) == (Status.ERROR, Reason.TIMED_OUT)
     assert result.message == "the command was ended: it ran longer than 0.5 s"
@@ -39,6 +40,7 @@ def test_a_timed_out_task_leaves_nothing(rig: Rig, executor: Executor, script: s
 
 
 def test_a_middle_process_that_ignores_term_is_killed_with_its_children(rig: Rig, executor: Executor) -> None:
+    """B131: after the grace the whole tree is killed."""
     script = 'sh -c \'trap "" TERM; sh -c "sleep 300" & while :; do wait; done\''
     begun = now_ms()
     result = rig.shell(executor, script, limits=QUICK)
@@ -80,6 +82,7 @@ def test_cancel_ends_a_grandchild_that_keeps_the_pipe(rig: Rig, executor: Execut
 
 
 def test_a_background_child_does_not_hold_the_run_open(rig: Rig, executor: Executor) -> None:
+    """B152: the run is over when its leader is; the child is ended."""
     begun = now_ms()
     result = rig.shell(executor, "echo hi; sleep 300 &")
     assert (result.status, result.stdout.head) == (Status.OK, b"hi\n")
