@@ -8,7 +8,7 @@ import click
 
 from cronward.cli.session import Session, print_json, with_session
 from cronward.cli.text import Cell, Column, safe, table, terminal_width
-from cronward.protocol.config import Config, config_path, keys, keys_in_file, load, value, variable
+from cronward.protocol.config import Config, config_path, is_named, keys, keys_in_file, load, value, variable
 
 _COLUMNS = [Column("KEY"), Column("VALUE", flexible=True), Column("FROM"), Column("VARIABLE")]
 
@@ -30,8 +30,7 @@ def check(session: Session) -> int:
       cronward --config ./new.toml config check && mv new.toml /etc/cronward/cronward.toml
     """
     path = config_path(os.environ, session.options.config)
-    named = session.options.config is not None or bool(os.environ.get("CRONWARD_CONFIG"))
-    loaded = load(path, os.environ, must_exist=named)
+    loaded = load(path, os.environ, must_exist=is_named(os.environ, session.options.config))
     settings = settings_in_force(loaded, path, os.environ)
     if session.as_json:
         print_json({"file": str(path), "exists": path.exists(), "settings": settings})

@@ -12,7 +12,7 @@ from pathlib import Path
 from cronward.cli.findings import Finding, Level
 from cronward.cli.processes import check_command, holder
 from cronward.cli.session import Session
-from cronward.protocol import config
+from cronward.protocol import config, exits
 from cronward.protocol.cgroup import own_cgroup
 from cronward.protocol.errors import ConfigError
 from cronward.protocol.paths import Paths
@@ -43,7 +43,7 @@ def check_installation(session: Session) -> list[Finding]:
 def check_config(session: Session) -> Finding:
     path = config.config_path(os.environ, session.options.config)
     try:
-        config.load(path, os.environ, must_exist=session.options.config is not None)
+        config.load(path, os.environ, must_exist=config.is_named(os.environ, session.options.config))
     except ConfigError as error:
         return Finding("configuration", Level.FAIL, error.message, "`cronward config check` shows every key")
     known = "" if path.exists() else " (does not exist: defaults)"
@@ -106,6 +106,10 @@ def check_socket(path: Path) -> Finding:
             probe.connect(str(path))
         except FileNotFoundError:
             return Finding(name, Level.WARN, f"{path} does not exist", "no scheduler runs here")
+        except ConnectionRefusedError:
+            return Finding(
+                name, Level.WARN, f"{path} was left by a scheduler that has ended", "the next one replaces it"
+            )
         except OSError as error:
             advice = "run this as the user of the service" if isinstance(error, PermissionError) else ""
             return Finding(name, Level.FAIL, f"{path}: {error.strerror or error}", advice)
@@ -126,7 +130,10 @@ def check_database(session: Session) -> Finding:
     if done.returncode == 0:
         return Finding(name, Level.OK, f"{paths.database} is sound")
     said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    return Finding(name, Level.FAIL, f"{paths.database}: {said}", "`cronward restore FILE` puts a backup in its place")
+    advice = "`cronward restore FILE` puts a backup in its place"
+    if done.returncode != exits.DATABASE:  # not damaged: in use although its lock is free, or the disk fails
+        advice = "see the message; the database itself is not known to be damaged"
+    return Finding(name, Level.FAIL, f"{paths.database}: {said}", advice)
 
 
 def check_cgroup(group: Path | None) -> Finding:

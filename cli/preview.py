@@ -74,7 +74,7 @@ def _job_schedule(session: Session, job: str, tz: str | None) -> tuple[Schedule,
 
 def _default_tz(session: Session) -> str:
     path = config.config_path(os.environ, session.options.config)
-    return config.load(path, os.environ, must_exist=session.options.config is not None).default_tz
+    return config.load(path, os.environ, must_exist=config.is_named(os.environ, session.options.config)).default_tz
 
 
 def _start_ms(text: str, schedule: Schedule, default_tz: str) -> int:

@@ -31,10 +31,10 @@ def main(argv: Sequence[str], make_spawner: Callable[[str], Spawner] = ZygoteSpa
     try:
         failpoints.arm(os.environ)
         path = config.config_path(os.environ, arguments.config)
-        settings = config.load(path, os.environ, must_exist=arguments.config is not None)
+        settings = config.load(path, os.environ, must_exist=config.is_named(os.environ, arguments.config))
         log.set_level(settings.log_level)
         paths = resolve(os.environ, arguments.state, arguments.runtime)
-        _lock(paths)
+        lock_fd = _lock(paths)
         _keep_descriptors_from_executors()
         _become_subreaper()
     except ConfigError as error:
@@ -48,13 +48,12 @@ def main(argv: Sequence[str], make_spawner: Callable[[str], Spawner] = ZygoteSpa
     socket = sockets.dealer(context, str(paths.launch), MESSAGE_MAX_BYTES)
     try:
         spawner = make_spawner(str(paths.run))
-        Launcher(paths, _first_config(settings), socket, spawner, clock, notifier).run()
+        return Launcher(paths, lock_fd, _first_config(settings), socket, spawner, clock, notifier).run()
     except Exception:
         log.error("launcher.bug", "the launcher ends because of a bug; runs go on", exc_info=True)
         return exits.INTERNAL
     finally:
         context.destroy(LINGER_MS)  # with the monitor of the socket
-    return exits.OK
 
 
 class _Arguments(argparse.Namespace):
@@ -75,12 +74,12 @@ def _arguments(argv: Sequence[str]) -> _Arguments:
     return parser.parse_args(argv, _Arguments())
 
 
-def _lock(paths: Paths) -> None:
-    """Makes the directories and takes the launcher's lock, which this process then holds for life."""
+def _lock(paths: Paths) -> int:
+    """Makes the directories and takes the launcher's lock, which this process then holds for life by the descriptor."""
     try:
         paths.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths.runs.mkdir(mode=0o700, exist_ok=True)
-        locks.acquire(paths.launcher_lock)
+        return locks.acquire(paths.launcher_lock)
     except locks.Held as held:
         raise StartupError(
             Code.ALREADY_RUNNING, exits.ALREADY_RUNNING, f"another launcher is running: {held}"

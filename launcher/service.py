@@ -27,7 +27,7 @@ from cronward.launcher.spawner import Spawner
 from cronward.launcher.timers import Timers
 from cronward.launcher.walk import Walk
 from cronward.launcher.watch import Watch
-from cronward.protocol import launch, log, pair
+from cronward.protocol import exits, launch, locks, log, pair
 from cronward.protocol.cgroup import own_cgroup
 from cronward.protocol.clock import Clock
 from cronward.protocol.identity import own_identity
@@ -45,12 +45,15 @@ class Launcher:
     def __init__(
         self,
         paths: Paths,
+        lock_fd: int,
         config: LauncherConfig,
         socket: zmq.Socket[bytes],
         spawner: Spawner,
         clock: Clock,
         notifier: Notifier,
     ) -> None:
+        self._lock = paths.launcher_lock, lock_fd
+        self._exit_code = exits.OK
         self._clock = clock
         self._config = config
         self._notifier = notifier
@@ -96,15 +99,17 @@ class Launcher:
             Walk(directories.root, forgetting, groups, known.is_known, self._watch.add).step,
             lambda now_ms: self._gateway.tend(now_ms),
             self._feed_watchdog,
+            self._check_lock,
         )
         self._configure(config)
 
-    def run(self) -> None:
-        """Turns until this launcher has left."""
+    def run(self) -> int:
+        """Turns until this launcher has left; the exit code."""
         self._notifier.ready("registering with the scheduler")
         while self._session.state is not State.LEFT or len(self._launches) > 0:
             self._turn()
         log.info("launcher.left", "the launcher ends; runs go on", runs=len(self._watch) + len(self._pool.busy()))
+        return self._exit_code
 
     def _turn(self) -> None:
         self._readiness.wait(self._timers.wait_ms())
@@ -126,9 +131,21 @@ class Launcher:
             self._reap()
         if signals & {signal.SIGTERM, signal.SIGINT}:
             log.info("launcher.leaving", "asked to end; runs go on")
-            self._notifier.send("STOPPING=1")
-            self._session.stop(self._clock.mono_ms())
-            self._pool.configure(0, self._config.executors_max)
+            self._leave()
+
+    def _leave(self) -> None:
+        self._notifier.send("STOPPING=1")
+        self._session.stop(self._clock.mono_ms())
+        self._pool.configure(0, self._config.executors_max)
+
+    def _check_lock(self, now_ms: int) -> int:
+        """Without its file the lock keeps nobody out; the next start makes it anew, or finds who has taken it."""
+        path, fd = self._lock
+        if self._exit_code == exits.OK and locks.is_lost(path, fd):
+            log.error("lock.lost", "the lock's file was removed or replaced; leaving, runs go on", path=str(path))
+            self._exit_code = exits.ALREADY_RUNNING
+            self._leave()
+        return locks.CHECK_MS
 
     def _reap(self) -> None:
         """As a subreaper the launcher also gets what dead executors left."""

@@ -151,6 +151,11 @@ def config_path(environ: Mapping[str, str], flag: str | None = None) -> Path:
     return Path(base) / "cronward" / "cronward.toml"
 
 
+def is_named(environ: Mapping[str, str], flag: str | None = None) -> bool:
+    """Whether somebody named the file: then it has to exist, and only the default one may be missing."""
+    return bool(flag or environ.get("CRONWARD_CONFIG"))
+
+
 def load(path: Path, environ: Mapping[str, str], *, must_exist: bool = False) -> Config:
     """The configuration from `path` (may be missing unless `must_exist`) and the environment. Raises ConfigError."""
     raw = _read(path, must_exist=must_exist)

@@ -8,6 +8,9 @@ import msgspec
 
 from cronward.protocol.identity import ProcessIdentity, own_identity
 
+CHECK_MS = 5_000
+"""How often a process looks whether the file of its lock is still there."""
+
 
 class Held(Exception):
     """Another process holds the lock. `holder` is what that process wrote, or None if it cannot be read."""
@@ -39,6 +42,14 @@ def acquire(path: Path) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def is_lost(path: Path, fd: int) -> bool:
+    """Whether somebody removed or replaced the file of the lock that `fd` holds: whoever comes now does not see it."""
+    try:
+        return not os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return True
 
 
 def last_holder(path: Path) -> ProcessIdentity | None:

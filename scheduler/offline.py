@@ -3,9 +3,11 @@
 import shutil
 from pathlib import Path
 
+import apsw
+
 from cronward.protocol import exits, log
 from cronward.protocol.clock import SystemClock
-from cronward.protocol.errors import Code, CronwardError
+from cronward.protocol.errors import Code, CronwardError, StartupError
 from cronward.protocol.outcome import Reason
 from cronward.protocol.paths import Paths
 from cronward.scheduler.database import RESTORING, close_database, integrity_problems, open_database, sync_directory
@@ -43,6 +45,7 @@ def restore(paths: Paths, file: str) -> int:
         raise CronwardError(Code.BACKUP_FAILED, f"{source} is damaged; nothing was changed")
     take_locks(paths)
     target = paths.database
+    _refuse_in_use(target)
     prepared = Path(f"{target}{RESTORING}")
     for suffix in _SIDE_FILES:  # of a restore that was interrupted: its log must not be applied to this copy
         Path(f"{prepared}{suffix}").unlink(missing_ok=True)
@@ -58,6 +61,22 @@ def restore(paths: Paths, file: str) -> int:
     sync_directory(target.parent)
     log.info("database.restored", f"the database is now that of {source}", kept=f"{target}.before-{stamp}")
     return exits.OK
+
+
+def _refuse_in_use(path: Path) -> None:
+    """A running scheduler holds its database besides its lock, whose file somebody may have removed."""
+    if not path.exists():
+        return
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        problem = f"{path} is in use by a scheduler; stop it first; nothing was changed"
+        raise StartupError(Code.ALREADY_RUNNING, exits.ALREADY_RUNNING, problem) from None
+    except apsw.Error:  # damaged: what a restore is for
+        return
+    finally:
+        connection.close()
 
 
 def _end_live_runs(path: Path) -> None:

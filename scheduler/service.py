@@ -39,7 +39,8 @@ class Service:
         self._stop_requested = False
         self._reload_requested = False
         self._watchdog_mono_ms = clock.mono_ms()
-        take_locks(paths)
+        self._lock_fd = take_locks(paths)
+        self._lock_checked_mono_ms = clock.mono_ms()
         notifier.send("EXTEND_TIMEOUT_USEC=600000000", "STATUS=opening the database")
         self._connection = open_database(paths.database)
         self._store = Store(self._connection)
@@ -60,7 +61,7 @@ class Service:
         self._notifier.ready("running")
         log.info("scheduler.ready", "the scheduler is ready", instance=self._world.instance, version=VERSION)
         try:
-            while not self._stop_requested:
+            while not self._stop_requested and not self._has_lost_lock():
                 self._actor.turn(self._check_signals)
             self._finish_launches()
         except StorageFailed as error:
@@ -70,7 +71,20 @@ class Service:
         self._end_life()
         self._ports.close()
         log.info("scheduler.stopped", "the scheduler has stopped; runs go on", instance=self._world.instance)
-        return exits.OK
+        return exits.OK if self._stop_requested else exits.ALREADY_RUNNING
+
+    def _has_lost_lock(self) -> bool:
+        """Without its file the lock keeps nobody out; the next start makes it anew, or finds who has taken it."""
+        if self._clock.mono_ms() - self._lock_checked_mono_ms < locks.CHECK_MS:
+            return False
+        self._lock_checked_mono_ms = self._clock.mono_ms()
+        path = self._world.paths.scheduler_lock
+        if not locks.is_lost(path, self._lock_fd):
+            return False
+        log.error(
+            "lock.lost", "the lock's file was removed or replaced; exiting, the next start locks it", path=str(path)
+        )
+        return True
 
     def _end_life(self) -> None:
         """What cannot be written now is only that the end was orderly: the next start checks the database."""
@@ -142,15 +156,17 @@ def _bind(paths: Paths, group: str, wakeup_fd: int) -> Ports:
         ) from error
 
 
-def take_locks(paths: Paths) -> None:
-    """Makes both directories, and this process their only scheduler. Raises StartupError naming the holder."""
+def take_locks(paths: Paths) -> int:
+    """Makes both directories, and this process their only scheduler; the descriptor of the state directory's lock.
+    Raises StartupError naming the holder."""
+    fds = []
     for directory, lock, code in (
         (paths.state, paths.scheduler_lock, Code.STATE_DIR_UNUSABLE),
         (paths.runtime, paths.runtime_lock, Code.RUNTIME_DIR_UNUSABLE),
     ):
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            locks.acquire(lock)
+            fds.append(locks.acquire(lock))
         except locks.Held as error:
             holder = error.holder
             raise StartupError(
@@ -163,6 +179,7 @@ def take_locks(paths: Paths) -> None:
             # Space may come back by itself; whatever else it is, somebody has to act.
             exit_code = exits.STORAGE if error.errno in (errno.ENOSPC, errno.EDQUOT) else exits.STATE_DIR
             raise StartupError(code, exit_code, f"cannot use {directory}: {error.strerror or error}") from error
+    return fds[0]
 
 
 def _secret_key(path: Path) -> bytes:
@@ -187,5 +204,5 @@ def _secret_key(path: Path) -> bytes:
 def load_settings(environ: Mapping[str, str], config: str | None) -> Settings:
     """Settings for a start. Raises ConfigError; a file that was named has to exist."""
     path = configs.config_path(environ, config)
-    named = config is not None or "CRONWARD_CONFIG" in environ
+    named = configs.is_named(environ, config)
     return Settings(path, environ, configs.load(path, environ, must_exist=named), must_exist=named)

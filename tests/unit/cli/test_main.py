@@ -178,3 +178,13 @@ def test_a_reader_that_leaves_is_no_error_worth_a_line(query: ScriptedRouter) ->
         check=False,
     )
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["config", "check"], ["next", "@daily"]])
+def test_a_configuration_that_is_named_has_to_exist(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CRONWARD_CONFIG", str(tmp_path / "missing.toml"))
+    assert main(words) != 0
+    captured = capsys.readouterr()
+    assert "missing.toml: no such file" in captured.out + captured.err
