@@ -17,7 +17,7 @@ from cronward.protocol import identity, rundir
 from cronward.protocol.views import CancelAnswer, JobView
 from tests.support import failpoints
 from tests.support.instance import Instance
-from tests.support.other_boot import OtherBoot
+from tests.support.namespaces import OtherBoot
 from tests.support.processes import state
 from tests.support.shifted_clock import ShiftedClock
 from tests.support.waiting import wait_until
