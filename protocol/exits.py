@@ -10,7 +10,7 @@ CONFIG = 78
 UNREACHABLE = 69
 """No scheduler answers (EX_UNAVAILABLE)."""
 ALREADY_RUNNING = 75
-"""Another process holds the state or runtime directory (EX_TEMPFAIL)."""
+"""Another process holds the state or runtime directory, or the file of our lock is gone (EX_TEMPFAIL)."""
 STATE_DIR = 73
 """The state or runtime directory cannot be used: read-only, wrong owner (EX_CANTCREAT)."""
 DATABASE = 65
