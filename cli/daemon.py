@@ -122,6 +122,8 @@ class Daemon:
         self.exit_code: int | None = None
         """Of the last process that ended; negative for a signal."""
         self.deadline_ms: int | None = None
+        self.pause_ms = 0
+        """The backoff before the start that comes next."""
         self.ready_fd: int | None = None
         self._command = command
         self._clock = clock
@@ -216,5 +218,6 @@ class Daemon:
         now = self._clock.mono_ms()
         if was_ready and self._ready_at_ms is not None and now - self._ready_at_ms >= SOUND_MS:
             self._failures = 0
-        self.deadline_ms = now + backoff_ms(self._failures)
+        self.pause_ms = backoff_ms(self._failures)
+        self.deadline_ms = now + self.pause_ms
         self._failures += 1

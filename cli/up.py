@@ -130,8 +130,7 @@ class Up:
             self._exit_code = code
             self._begin_stop()
         elif daemon.deadline_ms is not None:
-            pause = duration(max(0, daemon.deadline_ms - self._session.clock.mono_ms()))
-            message = f"the {daemon.name} ended with {how}; starting it again in {pause}"
+            message = f"the {daemon.name} ended with {how}; starting it again in {duration(daemon.pause_ms)}"
             self._console.say("up.restart", message, level="warning")
 
     def _on_stop_signal(self) -> None:
