@@ -114,7 +114,8 @@ def test_what_ended_while_no_launcher_was_there_is_judged_by_name(rig: Rig) -> N
 
 
 def test_a_run_with_a_damaged_intent_is_followed_by_its_lock(rig: Rig) -> None:
-    pid = killed_while_holding(rig)
+    pid = killed_while_holding(rig, child=True)
+    rig.child_of("run")  # the executor has read its intent
     (rig.directory("run") / rundir.INTENT).write_bytes(b"garbage")
     rig.start()
     assert rig.reconciled(["run"]).runs == {"run": RunState.HELD}
