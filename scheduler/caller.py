@@ -16,7 +16,7 @@ class Caller(msgspec.Struct, frozen=True):
         return "unknown" if self.uid is None else f"uid {self.uid}"
 
 
-def from_peer_address(address: str | None, acting_for: str | None) -> Caller:
+def from_peer_address(address: str | None, acting_for: str | None = None) -> Caller:
     """ZeroMQ's metadata `Peer-Address` of an ipc peer ends with uid:gid:pid."""
     parts = (address or "").split(":")[-3:]
     if len(parts) == 3 and all(part.isdigit() for part in parts):

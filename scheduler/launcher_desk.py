@@ -1,6 +1,6 @@
 """What the launcher says, applied to the ledger, and what it is told."""
 
-from cronward.protocol import launch, locks, log, outcome
+from cronward.protocol import launch, log, outcome
 from cronward.protocol.launch import Gone, RefuseReason, RunState
 from cronward.protocol.outcome import Reason
 from cronward.scheduler import ledger
@@ -50,20 +50,7 @@ def _answer(turn: Turn, address: Address, message: launch.ToLauncher) -> None:
 
 
 def _welcome(turn: Turn, address: Address, message: launch.Register) -> None:
-    """Only the holder of this state directory's launcher lock is welcome: to one with another state directory every
-    live run would be absent. (Where the lock's file cannot be read, nobody is turned away.)"""
     link = turn.world.link
-    holder = locks.last_holder(turn.world.paths.launcher_lock)
-    if holder not in (None, message.launcher):
-        if link.stranger != message.launcher:
-            log.error(
-                "launcher.stranger",
-                "a launcher that does not hold this state directory's lock asks to register; it gets no answer",
-                launcher_pid=message.launcher.pid,
-                lock=str(turn.world.paths.launcher_lock),
-            )
-        link.stranger = message.launcher
-        return
     active = [row.run_id for row in active_runs(turn.store)]
     link.open_epoch(message.launcher, address, active, turn.now_ms)
     link.heard_mono_ms = turn.mono_ms

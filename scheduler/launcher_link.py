@@ -79,8 +79,6 @@ class LauncherLink:
         self.state = LinkState.ABSENT
         self.address: Address | None = None
         self.launcher: ProcessIdentity | None = None
-        self.stranger: ProcessIdentity | None = None
-        """Who asked last to register without being the launcher of this state directory."""
         self.heartbeat: launch.Heartbeat | None = None
         self.heard_mono_ms = 0
         self.ready_mono_ms = 0

@@ -11,7 +11,9 @@ import zmq
 
 from cronward.protocol import control, launch, locks, log, run, sockets
 from cronward.protocol.paths import Paths
+from cronward.scheduler.caller import from_peer_address
 from cronward.scheduler.effects import Address
+from cronward.scheduler.launcher_door import LauncherDoor
 from cronward.scheduler.outbox import Outbox
 from cronward.scheduler.requests import Arrived
 
@@ -42,6 +44,7 @@ class Ports:
         self._paths = paths
         self._group = group
         self._wakeup_fd = wakeup_fd
+        self._launcher_door = LauncherDoor(paths.launcher_lock)
         self._bind()
 
     def _bind(self) -> None:
@@ -104,25 +107,12 @@ class Ports:
         batch = Batch()
         for frames in sockets.drain(self.run, TAKE_MAX):
             batch.run.append((frames[:-1], frames[-1]))
-        for frames in sockets.drain(self.launch, TAKE_MAX):
-            batch.launch.append((frames[:-1], frames[-1]))
-        batch.requests += self._take_requests("control", self._control)
-        batch.requests += self._take_requests("query", self._query)
+        for arrived in _take("launch", self.launch):
+            if self._launcher_door.admits(from_peer_address(arrived.peer_address).pid):
+                batch.launch.append((arrived.address, arrived.body))
+        batch.requests += _take("control", self._control)
+        batch.requests += _take("query", self._query)
         return batch
-
-    def _take_requests(self, name: str, socket: zmq.Socket[bytes]) -> list[Arrived]:
-        taken = []
-        for _ in range(TAKE_MAX):
-            try:
-                frames = socket.recv_multipart(zmq.DONTWAIT, copy=False)
-            except zmq.Again:
-                break
-            try:
-                peer: str | None = str(frames[-1].get("Peer-Address"))
-            except zmq.ZMQError:
-                peer = None
-            taken.append(Arrived(name, [frame.bytes for frame in frames[:-1]], frames[-1].bytes, peer))
-        return taken
 
     def is_full(self, arrived: Arrived) -> bool:
         return self._outboxes[arrived.socket].is_full(arrived.address)
@@ -146,6 +136,20 @@ class Ports:
     def _close_sockets(self, linger_ms: int = 0) -> None:
         for socket in (self.run, self.launch, self._control, self._query, self._events):
             socket.close(linger_ms)
+
+
+def _take(name: str, socket: zmq.Socket[bytes]) -> Iterator[Arrived]:
+    """What is there, with the senders' credentials."""
+    for _ in range(TAKE_MAX):
+        try:
+            frames = socket.recv_multipart(zmq.DONTWAIT, copy=False)
+        except zmq.Again:
+            return
+        try:
+            peer: str | None = str(frames[-1].get("Peer-Address"))
+        except zmq.ZMQError:
+            peer = None
+        yield Arrived(name, [frame.bytes for frame in frames[:-1]], frames[-1].bytes, peer)
 
 
 def _gid(group: str) -> int | None:

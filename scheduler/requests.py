@@ -21,7 +21,7 @@ Method = Callable[[Turn, Caller, Raw], msgspec.Struct | None]
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """A request as it came in: from which socket and peer, and who that is (uid:gid:pid at its end)."""
+    """A message as it came in: from which socket and peer, and who that is (uid:gid:pid at its end)."""
 
     socket: str
     address: Address

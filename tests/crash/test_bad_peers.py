@@ -14,11 +14,11 @@ import pytest
 import zmq
 
 from cronward.protocol import control, ids, launch, locks, outcome, run, rundir, sockets
-from cronward.protocol.identity import own_identity
 from cronward.protocol.launch import GatewayState, Gone, PoolState, RunState
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CancelAnswer, ServiceStatus
 from tests.support.control import ControlClient
+from tests.support.false_launcher import acting_as_launcher
 from tests.support.instance import Instance
 from tests.support.processes import state
 from tests.support.waiting import wait_until
@@ -150,7 +150,7 @@ def garbage_and_cut(messages: list[bytes]) -> list[bytes]:
 
 
 def launcher_messages(instance: Instance, run_id: str) -> list[bytes]:
-    """What a launcher of an earlier epoch or another instance says, and the replay of one's own words."""
+    """What a launcher of an earlier epoch or another instance says."""
     status = instance.status()
     epoch = status.launcher.epoch
     old: list[launch.FromLauncher] = [
@@ -162,6 +162,23 @@ def launcher_messages(instance: Instance, run_id: str) -> list[bytes]:
         launch.Forgotten([run_id]),
     ]
     return [launch.encode(message) for message in old]
+
+
+def replayed(instance: Instance, run_id: str) -> list[bytes]:
+    """What only the launcher of this very epoch could say: believed, it would end the run's record."""
+    status = instance.status()
+    epoch = status.launcher.epoch
+    launcher = locks.last_holder(instance.paths.launcher_lock)
+    assert launcher is not None
+    false: list[launch.FromLauncher] = [
+        launch.Inventory(status.instance, epoch, {run_id: RunState.ABSENT}),
+        launch.Exited(run_id, Gone.INTERRUPTED, None, "false"),
+        launch.Refused(run_id, launch.RefuseReason.SPAWN_FAILED, "false"),
+        launch.Heartbeat(status.instance, epoch, GatewayState.DOWN, PoolState(), "cannot"),
+        launch.Leaving(status.instance, epoch),
+        launch.Register(launcher, VERSION),
+    ]
+    return [launch.encode(message) for message in false]
 
 
 def executor_messages(run_id: str) -> list[bytes]:
@@ -177,13 +194,13 @@ def executor_messages(run_id: str) -> list[bytes]:
     return [run.encode(message) for message in false]
 
 
-def test_nonsense_on_launch_and_run_is_logged_and_changes_nothing(ready: Instance) -> None:
-    """Garbage, cut, old and false messages while a run lasts, from strangers."""
+def test_nonsense_and_replays_of_strangers_change_nothing(ready: Instance) -> None:
+    """Garbage, cut, old, false and replayed messages while a run lasts."""
     run_id = ready.start_job(2500)
     epoch = ready.status().launcher.epoch
     with served(ready), peer(ready.paths.launch) as launcher, peer(ready.paths.run) as executor:
         for socket, messages in (
-            (launcher, launcher_messages(ready, run_id)),
+            (launcher, launcher_messages(ready, run_id) + replayed(ready, run_id)),
             (executor, executor_messages(run_id)),
         ):
             for data in (*messages, *garbage_and_cut(messages), *messages):
@@ -196,7 +213,27 @@ def test_nonsense_on_launch_and_run_is_logged_and_changes_nothing(ready: Instanc
     assert ready.wait_for_run(run_id).state == "ok"
     assert ready.run_view(run_id).run_id == run_id, "the record is kept"
     assert ready.status().launcher.epoch == epoch, "the real launcher was not disturbed"
+    assert ready.status().launcher.state == "ready"
     assert not ready.events("message.failed")
+    assert len(ready.events("launcher.stranger")) == 1, "said once"
+
+
+def test_nonsense_of_the_launcher_itself_is_logged_and_changes_nothing(ready: Instance) -> None:
+    """Garbage, cut and old messages from the process that holds the launcher's lock."""
+    run_id = ready.start_job(2500)
+    with served(ready), acting_as_launcher(ready) as launcher:
+        messages = launcher_messages(ready, run_id)
+        for data in (*messages, *garbage_and_cut(messages), *messages):
+            launcher.send(data)
+        ready.wait_event("message.undecodable", count=50)
+        assert launcher.poll(10_000)
+        assert isinstance(launch.decode_to_launcher(launcher.recv()), launch.RegisterAgain)
+        assert ready.run_view(run_id).state == "active"
+    ready.wait_reconciled()
+    assert_works(ready)
+    assert ready.wait_for_run(run_id).state == "ok"
+    assert not ready.events("message.failed")
+    assert not ready.events("launcher.stranger")
 
 
 def test_the_secret_of_one_run_opens_no_other(ready: Instance) -> None:
@@ -266,18 +303,6 @@ def test_an_impostor_launcher_is_not_welcome_and_settles_nothing(ready: Instance
     assert len(ready.events("launcher.stranger")) == 1, "said once"
     assert ready.wait_for_run(run_id).state == "ok"
     assert not ready.events("launcher.epoch_closed")
-
-
-def test_a_false_register_by_hand_is_not_answered(ready: Instance) -> None:
-    holder = locks.last_holder(ready.paths.launcher_lock)
-    assert holder != own_identity()
-    with peer(ready.paths.launch) as stranger:
-        stranger.send(launch.encode(launch.Register(own_identity(), VERSION)))
-        ready.wait_event("launcher.stranger")
-        assert not stranger.poll(300)
-        stranger.send(launch.encode(launch.Exited("unknown", Gone.INTERRUPTED, None)))
-        assert stranger.poll(10_000), "a fact is acknowledged whoever tells it"
-    assert_works(ready)
 
 
 # the executor's ends

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 import zmq
 
-from cronward.protocol import ids, launch, locks, outcome, run, rundir, sockets
-from cronward.protocol.identity import start_ticks
+from cronward.protocol import ids, launch, outcome, run, rundir, sockets
+from cronward.protocol.identity import own_identity, start_ticks
+from cronward.protocol.launch import RunState
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import CancelAnswer, JobView
 from tests.support import failpoints
+from tests.support.false_launcher import acting_as_launcher
 from tests.support.instance import Instance
 from tests.support.processes import Daemon, state
 from tests.support.waiting import wait_until
@@ -261,27 +263,22 @@ def test_a_second_launcher_leaves_the_first_alone(instance: Instance) -> None:
 
 
 def test_a_register_that_comes_twice_or_late_costs_nothing(instance: Instance) -> None:
-    """Each opens a new epoch, of which the real launcher knows nothing: it registers again, and runs go on."""
+    """Each opens a new epoch. A message of the one before is of the past, and runs go on."""
     instance.start()
     epoch = instance.status().launcher.epoch
     run_id = instance.start_job(1000)
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    try:
-        stranger = sockets.dealer(context, str(instance.paths.launch), launch.MESSAGE_MAX_BYTES)
-        assert stranger.poll(10_000, zmq.POLLOUT)
-        launcher = locks.last_holder(instance.paths.launcher_lock)
-        assert launcher is not None
-        register = launch.encode(launch.Register(launcher, VERSION))
+    with acting_as_launcher(instance) as launcher:
         for expected in (epoch + 1, epoch + 2):
-            stranger.send(register)
-            assert stranger.poll(10_000)
-            welcome = launch.decode_to_launcher(stranger.recv())
+            launcher.send(launch.encode(launch.Register(own_identity(), VERSION)))
+            assert launcher.poll(10_000)
+            welcome = launch.decode_to_launcher(launcher.recv())
             assert isinstance(welcome, launch.Welcome)
             assert (welcome.epoch, welcome.active) == (expected, [run_id])
-    finally:
-        context.destroy(linger=0)
-    queued = start_run(instance, "meanwhile")
-    wait_until(lambda: instance.status().launcher.epoch == epoch + 3, "the real launcher registered again")
+        late = launch.Inventory(instance.status().instance, epoch + 1, {run_id: RunState.ABSENT})
+        launcher.send(launch.encode(late))
+        queued = start_run(instance, "meanwhile")
+        assert not instance.sidelog.count("meanwhile")
+    wait_until(lambda: instance.status().launcher.epoch > epoch + 2, "the next launcher has registered")
     assert instance.wait_for_run(queued).state == "ok"
     assert_ok(instance, run_id)
     assert instance.status().launcher.pid == instance.launcher.pid
