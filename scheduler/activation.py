@@ -5,7 +5,7 @@ from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
 from cronward.scheduler import admission, aftermath, due, ledger, settings
 from cronward.scheduler.rows import find_job, text
-from cronward.scheduler.store import StorageFailed, StorageFull
+from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn
 
 
@@ -28,7 +28,7 @@ def activate(turn: Turn, committed_arrival: int) -> None:
         try:
             with turn.store.savepoint():
                 _activate(turn, run_id, job_id)
-        except (StorageFull, StorageFailed):
+        except (StorageBlocked, StorageFailed):
             raise
         except Exception as error:
             turn.effects.return_to(mark)

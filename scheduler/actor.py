@@ -14,7 +14,7 @@ from cronward.scheduler.effects import Address, Effects, Fact
 from cronward.scheduler.emission import Emission
 from cronward.scheduler.ports import Batch, Ports
 from cronward.scheduler.retention import Retention
-from cronward.scheduler.store import StorageFailed, StorageFull, Store
+from cronward.scheduler.store import StorageBlocked, StorageFailed, Store
 from cronward.scheduler.timers import Timers
 from cronward.scheduler.world import Mode, Turn, World
 
@@ -46,7 +46,7 @@ class Actor:
             raise
         self._emission.send(effects)
         if self._world.storage_error is not None:
-            self._recover_space()
+            self._try_to_write()
         if self._backups.active:
             answered = Effects()
             self._backups.step(self._world.clock.mono_ms(), answered)
@@ -65,8 +65,8 @@ class Actor:
         """What the batch and the clock lead to, committed."""
         try:
             return self._commit(batch)
-        except StorageFull as error:
-            return self._without_space(batch, error)
+        except StorageBlocked as error:
+            return self._blocked(batch, error)
 
     def _commit(self, batch: Batch) -> Effects:
         """Applies the batch and what is due in one transaction; without its commit there are no effects."""
@@ -114,7 +114,7 @@ class Actor:
         try:
             with self._store.savepoint():
                 apply()
-        except (StorageFull, StorageFailed):
+        except (StorageBlocked, StorageFailed):
             raise
         except msgspec.DecodeError as error:
             turn.effects.return_to(mark)
@@ -123,24 +123,25 @@ class Actor:
             turn.effects.return_to(mark)
             log.error("message.failed", "a message met a bug and is dropped; its sender will repeat it", exc_info=True)
 
-    def _without_space(self, batch: Batch, error: StorageFull) -> Effects:
-        """The disk is full and nothing of the batch happened: each message is tried alone. What needs no space is
-        done, requests that do are refused, and facts come again since nobody heard that they were recorded."""
+    def _blocked(self, batch: Batch, error: StorageBlocked) -> Effects:
+        """Nothing of the batch could be written: each message is tried alone. What writes nothing is done, requests
+        that do are refused, and facts come again since nobody heard that they were recorded."""
         world = self._world
         if world.storage_error is None:
-            log.error("storage.full", "the disk is full; nothing new is started until there is space", error=str(error))
-        world.storage_error = f"the disk is full: {error}"
+            log.error(_BLOCKED[error.code], f"{error}; nothing new is started until this is mended")
+        world.storage_error = str(error)
         self._more = False
+        self._backups.withdraw()
         effects = Effects()
         for single in batch.singles():
             turn = Turn(world, self._store)
             try:
                 with self._transaction(turn):
                     self._apply(turn, single)
-            except StorageFull:
+            except StorageBlocked as problem:
                 turn = Turn(world, self._store)
                 for arrived in single.requests:
-                    requests.refuse(turn, arrived, Code.STORAGE_FULL, "the disk is full; nothing was changed")
+                    requests.refuse(turn, arrived, problem.code, f"{problem}; nothing was changed")
             effects.add(turn.effects)
         return effects
 
@@ -153,14 +154,14 @@ class Actor:
             requests.refuse(turn, arrived, Code.STORAGE_FAILED, message)
         return turn.effects
 
-    def _recover_space(self) -> None:
+    def _try_to_write(self) -> None:
         """Tries whether something can be written again. What was missed meanwhile is asked for by name: the launcher
         registers anew."""
         turn = Turn(self._world, self._store)
         try:
             with self._transaction(turn):
                 turn.store.run("touch_life", instance=self._world.instance, now_ms=turn.now_ms)
-        except StorageFull:
+        except StorageBlocked:
             return
         self._world.storage_error = None
         log.info("storage.recovered", "the database can be written again")
@@ -182,6 +183,7 @@ class Actor:
         return len(self._world.link.unanswered)
 
 
+_BLOCKED = {Code.STORAGE_FULL: "storage.full", Code.STORAGE_MOVED: "storage.moved"}
 _BEFORE = {
     Fact.REQUEST: "scheduler.before_request_commit",
     Fact.OUTCOME: "scheduler.before_outcome_commit",

@@ -29,6 +29,7 @@ class _Running:
         self.started_mono_ms = started_mono_ms
         self.target = apsw.Connection(str(self.part))
         self.steps = self.target.backup("main", source, "main")
+        self.stepped = False
 
     def remove(self) -> None:
         """Gives up; what cannot be removed stays behind, the next backup to that path writes over it."""
@@ -68,12 +69,19 @@ class Backups:
         self._answer, self._request_id = answer, request_id
         log.info("backup.begun", "a backup was begun", path=str(path))
 
+    def withdraw(self) -> None:
+        """A backup that was begun in a turn that is undone: its request is applied again."""
+        if self._running is not None and not self._running.stepped:
+            self._running.remove()
+            self._running = None
+
     def step(self, mono_ms: int, effects: Effects) -> None:
         """Copies some pages, outside of any transaction; the last step makes the file appear and answers."""
         running = self._running
         if running is None:
             return
         try:
+            running.stepped = True
             running.steps.step(PAGES_PER_TURN)
             if not running.steps.done:
                 return

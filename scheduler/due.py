@@ -10,7 +10,7 @@ from cronward.scheduler import aftermath, disabling, late, ledger, review, slot_
 from cronward.scheduler.late import Course
 from cronward.scheduler.rows import JobRow, job_rows, live_run
 from cronward.scheduler.slot_decisions import Decision
-from cronward.scheduler.store import StorageFailed, StorageFull
+from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
@@ -33,7 +33,7 @@ def decide_due(turn: Turn) -> bool:
         try:
             with turn.store.savepoint():
                 _decide(turn, job)
-        except (StorageFull, StorageFailed):
+        except (StorageBlocked, StorageFailed):
             raise
         except Exception as error:
             turn.effects.return_to(mark)

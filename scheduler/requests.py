@@ -12,7 +12,7 @@ from cronward.scheduler import backup, job_commands, job_views, listing, run_com
 from cronward.scheduler.caller import Caller, from_peer_address
 from cronward.scheduler.effects import Address, Reply
 from cronward.scheduler.rows import live_run, text
-from cronward.scheduler.store import StorageFailed, StorageFull
+from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn
 
 P = TypeVar("P", bound=control.Params)
@@ -78,7 +78,7 @@ def handle(turn: Turn, arrived: Arrived, backups: backup.Backups) -> None:
         _answer(turn, arrived, control.Response(id=request_id, ok=False, error=problem))
     except CronwardError as error:
         _answer(turn, arrived, control.Response(id=request_id, ok=False, error=error.body()))
-    except (StorageFull, StorageFailed):
+    except (StorageBlocked, StorageFailed):
         raise
     except Exception as error:
         log.error("request.failed", "a request met a bug", exc_info=True, error=repr(error))

@@ -23,7 +23,7 @@ from cronward.scheduler.actor import Actor
 from cronward.scheduler.database import close_database, open_database
 from cronward.scheduler.ports import Ports
 from cronward.scheduler.settings import Settings
-from cronward.scheduler.store import StorageFailed, StorageFull, Store
+from cronward.scheduler.store import StorageBlocked, StorageFailed, Store
 from cronward.scheduler.world import Turn, World
 
 LAUNCH_ANSWERS_MS = 3_000
@@ -93,7 +93,7 @@ class Service:
             life.end(Turn(self._world, self._store))
             self._store.commit()
             close_database(self._connection)
-        except (StorageFull, StorageFailed, apsw.Error) as error:
+        except (StorageBlocked, StorageFailed, apsw.Error) as error:
             log.warning("storage.unclean_end", "the end could not be written to the database", error=str(error))
 
     def _begin_life(self) -> None:
@@ -102,9 +102,9 @@ class Service:
             self._store.begin()
             life.begin(Turn(self._world, self._store))
             self._store.commit()
-        except (StorageFull, StorageFailed) as error:
+        except (StorageBlocked, StorageFailed) as error:
             path = self._world.paths.database
-            code = Code.STORAGE_FULL if isinstance(error, StorageFull) else Code.STORAGE_FAILED
+            code = error.code if isinstance(error, StorageBlocked) else Code.STORAGE_FAILED
             message = f"cannot write the database {path}: {error}"
             raise StartupError(code, exits.STORAGE, message, path=str(path)) from error
 

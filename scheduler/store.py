@@ -1,18 +1,24 @@
 """The store: transactions, savepoints and named queries over the one connection."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
+from cronward.protocol.errors import Code
 from cronward.scheduler import queries
 
 Value = int | float | str | bytes | None
 Row = tuple[Value, ...]
 
 
-class StorageFull(Exception):
-    """No space was left; nothing of the transaction happened."""
+class StorageBlocked(Exception):
+    """Nothing can be written at the moment, and nothing of the transaction happened; it may go on by itself later."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class StorageFailed(Exception):
@@ -25,6 +31,7 @@ class Store:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._queries = queries.load()
+        self._file = _identity(connection.filename)
 
     def rows(self, query: str, /, **values: Value) -> list[Row]:
         with _storage_errors():
@@ -50,6 +57,11 @@ class Store:
         self._control("BEGIN")
 
     def commit(self) -> None:
+        """Raises StorageBlocked instead if the database is not at its path any more: the next start would not find
+        what is written now."""
+        path = self.connection.filename
+        if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE and _identity(path) != self._file:
+            raise StorageBlocked(Code.STORAGE_MOVED, f"the database {path} was removed or replaced")
         self._control("COMMIT")
 
     def rollback(self) -> None:
@@ -75,12 +87,21 @@ class Store:
             self.connection.execute(statement)
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    """Device and inode; None if there is no such file. (To open it would do harm: closing it drops SQLite's locks.)"""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def _storage_errors() -> Iterator[None]:
     try:
         yield
     except apsw.FullError as error:
-        raise StorageFull(str(error)) from error
+        raise StorageBlocked(Code.STORAGE_FULL, "the disk is full") from error
     except (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         raise StorageFailed(f"{type(error).__name__}: {error}") from error
     except UnicodeDecodeError as error:

@@ -83,7 +83,7 @@ def test_answers_before_the_commit_are_found(
 def test_a_service_that_never_notices_new_space_is_found(
     problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Actor, "_recover_space", lambda actor: None)
+    monkeypatch.setattr(Actor, "_try_to_write", lambda actor: None)
     assert any("the status does not know" in problem for problem in problems(ADD, frozenset({Fault.FULL})))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from cronward.protocol.errors import StartupError
 from cronward.protocol.views import ServiceStatus
 from cronward.scheduler.database import close_database, open_database
-from cronward.scheduler.store import StorageFailed, StorageFull
+from cronward.scheduler.store import StorageBlocked, StorageFailed
 from tests.storage.support import checks
 from tests.storage.support.disk import Disk
 from tests.storage.support.faults import SPACE, Fault, Op
@@ -100,7 +100,7 @@ def _act(case: Case, rig: Rig) -> bool:
         case.kind.act(rig)
     except StorageFailed:
         return True
-    except (StorageFull, StartupError):
+    except (StorageBlocked, StartupError):
         if not (case.kind.opens or rig.disk.dead):
             raise
         return True

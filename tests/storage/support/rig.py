@@ -13,7 +13,7 @@ from cronward.protocol.launch import RunState
 from cronward.scheduler.database import close_database
 from cronward.scheduler.effects import Address
 from cronward.scheduler.requests import Arrived
-from cronward.scheduler.store import StorageFull, Store
+from cronward.scheduler.store import StorageBlocked, Store
 from tests.storage.support.disk import Disk
 from tests.storage.support.picture import Picture, picture
 from tests.support.scheduler_bench import CLIENT, IDENTITY, LAUNCHER, Bench
@@ -44,7 +44,7 @@ class WatchedStore(Store):
                 history.in_flight = picture(self.connection)
         try:
             super().commit()
-        except StorageFull:
+        except StorageBlocked:
             history.in_flight = None
             history.refused = True
             raise

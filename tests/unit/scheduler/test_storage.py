@@ -7,13 +7,14 @@ import pytest
 
 from cronward.protocol import launch, run
 from cronward.protocol.config import Config
+from cronward.protocol.errors import Code
 from cronward.protocol.job import Payload
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Outcome
 from cronward.protocol.rundir import Limits
 from cronward.protocol.views import CronStatus, JobView, ServiceStatus
 from cronward.scheduler import ledger, settings
-from cronward.scheduler.store import StorageFailed, StorageFull, Store
+from cronward.scheduler.store import StorageBlocked, StorageFailed, Store
 from cronward.scheduler.world import Turn
 from tests.support.scheduler_bench import Bench, Refusal
 
@@ -34,7 +35,7 @@ class Full:
 
         def commit(store: Store) -> None:
             if self.on and store.connection.total_changes() != self._changes:
-                raise StorageFull("database or disk is full")
+                raise StorageBlocked(Code.STORAGE_FULL, "the disk is full")
             real_commit(store)
 
         monkeypatch.setattr(Store, "begin", begin)
@@ -105,6 +106,40 @@ def test_no_event_tells_of_what_was_undone(ready: Bench, disk: Full) -> None:
     with pytest.raises(Refusal):
         ready.add()
     assert [event.event for event in ready.ports.events if event.event == "cron"] == []
+
+
+def test_a_backup_in_the_batch_that_found_the_disk_full_is_made(ready: Bench, disk: Full, tmp_path: Path) -> None:
+    disk.on = True
+    ready.post("service.backup", {"path": str(tmp_path / "copy")})
+    ready.post("service.pause")
+    ready.turn()
+    ready.turns()
+    assert sorted(answer.ok for answer in ready.ports.answers) == [False, True]
+    assert (tmp_path / "copy").exists()
+    assert not (tmp_path / "copy.part").exists()
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_database_that_is_not_at_its_path_takes_nothing_until_it_is_back(
+    ready: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path, *, other: bool
+) -> None:
+    """What was written to it would be lost with this process. A backup is the way to keep what there is."""
+    job = ready.add()
+    path = ready.paths.database
+    path.rename(tmp_path / "away")
+    if other:
+        path.touch()
+    with pytest.raises(Refusal, match=r"STORAGE_MOVED: the database .* was removed or replaced; nothing was changed"):
+        ready.add()
+    assert ready.job(job).id == job.id
+    ready.post("service.backup", {"path": str(tmp_path / "copy")})
+    ready.turns()
+    assert ready.ports.answers[-1].ok
+    assert logged(caplog) == ["storage.moved"]
+    (tmp_path / "away").rename(path)
+    ready.turns()
+    ready.add()
+    assert ready.ask("service.status", ServiceStatus).storage_error is None
 
 
 def test_it_is_logged_once(ready: Bench, disk: Full, caplog: pytest.LogCaptureFixture) -> None:
