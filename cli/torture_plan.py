@@ -3,10 +3,10 @@
 import random
 from fnmatch import fnmatchcase
 
+import click
 import msgspec
 
 from cronward.cli.torture_windows import ROWS, Cell, cells
-from cronward.protocol.errors import Code, CronwardError
 from cronward.protocol.failpoints import WINDOWS
 
 
@@ -35,17 +35,14 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def choose_points(text: str | None) -> list[str]:
     """Failpoints by name (`executor.after_task`), pattern (`launcher.*`) or window (`3`), separated by commas; all of
-    them without any. Raises CronwardError for a part that fits none."""
+    them without any. Raises click.BadParameter for a part that fits none."""
     if text is None:
         return list(ROWS)
     chosen: list[str] = []
     for part in (part.strip() for part in text.split(",")):
         fitting = [point for point, window in WINDOWS.items() if part == window or fnmatchcase(point, part)]
         if not fitting:
-            raise CronwardError(
-                Code.INVALID_REQUEST,
-                f"no failpoint is called {part!r}; `cronward failpoints` lists them",
-                field="points",
-            )
+            problem = f"window {part} has no failpoint" if part.isdigit() else f"no failpoint is called {part!r}"
+            raise click.BadParameter(f"{problem}; 'cronward failpoints' lists them", param_hint="'--points'")
         chosen += [point for point in fitting if point not in chosen]
     return chosen
