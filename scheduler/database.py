@@ -11,6 +11,8 @@ from cronward.scheduler import queries
 
 APPLICATION_ID = 0x43524E57
 SCHEMA_VERSION = 1
+STATEMENTS_MAX = 200
+"""Twice what there are: the cache is a ring, and drops what was not used for a while."""
 RESTORING = ".restoring"
 """Suffix of the copy that a restore prepares; it takes the database's place by being renamed."""
 
@@ -82,7 +84,7 @@ def _open(path: Path, *, read_only: bool) -> apsw.Connection:
     try:
         if not read_only:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = apsw.Connection(str(path), flags=flags)
+        connection = apsw.Connection(str(path), flags=flags, statementcachesize=STATEMENTS_MAX)
     except (apsw.Error, OSError) as error:
         raise _failed(path, "open", error) from error
     try:

@@ -34,18 +34,24 @@ class Store:
         self._file = _identity(connection.filename)
 
     def rows(self, query: str, /, **values: Value) -> list[Row]:
-        with _storage_errors():
+        try:
             return list(self.connection.execute(self._queries[query], values))
+        except _FAILURES as error:
+            raise _told(error) from error
 
     def row(self, query: str, /, **values: Value) -> Row | None:
-        with _storage_errors():
+        try:
             return self.connection.execute(self._queries[query], values).fetchone()
+        except _FAILURES as error:
+            raise _told(error) from error
 
     def run(self, query: str, /, **values: Value) -> int:
         """Executes a statement that changes rows; how many it changed."""
-        with _storage_errors():
+        try:
             self.connection.execute(self._queries[query], values)
             return self.connection.changes()
+        except _FAILURES as error:
+            raise _told(error) from error
 
     def integer(self, query: str, /, **values: Value) -> int:
         """The one integer that the query selects; null counts as 0."""
@@ -60,7 +66,7 @@ class Store:
         """Raises StorageBlocked instead if the database is not at its path any more: the next start would not find
         what is written now."""
         path = self.connection.filename
-        if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE and _identity(path) != self._file:
+        if self.connection.txn_state("main") == apsw.SQLITE_TXN_WRITE and _identity(path) != self._file:
             raise StorageBlocked(Code.STORAGE_MOVED, f"the database {path} was removed or replaced")
         self._control("COMMIT")
 
@@ -83,8 +89,10 @@ class Store:
         self._control("RELEASE message")
 
     def _control(self, statement: str) -> None:
-        with _storage_errors():
+        try:
             self.connection.execute(statement)
+        except _FAILURES as error:
+            raise _told(error) from error
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -96,13 +104,23 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-@contextmanager
-def _storage_errors() -> Iterator[None]:
-    try:
-        yield
-    except apsw.FullError as error:
-        raise StorageBlocked(Code.STORAGE_FULL, "the disk is full") from error
-    except (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        raise StorageFailed(f"{type(error).__name__}: {error}") from error
-    except UnicodeDecodeError as error:
-        raise StorageFailed(f"a text in the database is damaged: {error}") from error
+_FAILURES = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    UnicodeDecodeError,
+)
+
+
+def _told(error: Exception) -> StorageBlocked | StorageFailed:
+    """What one of the failures means."""
+    match error:
+        case apsw.FullError():
+            return StorageBlocked(Code.STORAGE_FULL, "the disk is full")
+        case UnicodeDecodeError():
+            return StorageFailed(f"a text in the database is damaged: {error}")
+        case _:
+            return StorageFailed(f"{type(error).__name__}: {error}")

@@ -54,6 +54,7 @@ class NothingForgotten:
 
     def __init__(self) -> None:
         self._jobs: dict[int, Known] = {}
+        self._due_ms: dict[int, int] = {}
         self._positions: dict[str, int] = {}
         self._requested: set[tuple[str, int]] = set()
         self._decided: dict[str, deque[SlotDecision]] = {}
@@ -82,10 +83,15 @@ class NothingForgotten:
                 self._define(job)
             case Changed(before, JobState() as state):
                 self._jobs[state.position].state = state
+                if state.next_due_ms is None:
+                    self._due_ms.pop(state.position, None)
+                else:
+                    self._due_ms[state.position] = state.next_due_ms
                 if isinstance(before, JobState):
                     self._moves.append((before, state))
             case Changed(JobState() as state, None):
                 self._jobs.pop(state.position, None)
+                self._due_ms.pop(state.position, None)
             case Changed(None, Run() as run):
                 self._requested.add((run.job_id, run.slot_ms))
             case Changed(_, SlotDecision() as decision):
@@ -137,6 +143,6 @@ class NothingForgotten:
             raise Broken(f"job {known.job_id} is enabled and has no deadline")
 
     def _judge_overdue(self) -> None:
-        for known in self._jobs.values():
-            if known.due_ms is not None and known.due_ms <= self._wall_ms:
-                raise Broken(f"job {known.job_id} was due at {known.due_ms} and nothing happened")
+        for position, due_ms in self._due_ms.items():
+            if due_ms <= self._wall_ms:
+                raise Broken(f"job {self._jobs[position].job_id} was due at {due_ms} and nothing happened")

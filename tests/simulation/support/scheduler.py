@@ -12,6 +12,7 @@ from cronward.protocol.control import Response
 from cronward.protocol.paths import Paths
 from cronward.scheduler import due, life, queries
 from cronward.scheduler.actor import Actor
+from cronward.scheduler.database import STATEMENTS_MAX
 from cronward.scheduler.effects import Address
 from cronward.scheduler.launcher_link import LinkState
 from cronward.scheduler.requests import Arrived
@@ -51,7 +52,7 @@ class SimulatedScheduler:
         self._lives = 0
         self._turns_at = (0, 0)
         self.capacity = machine.scenario.runs_at_once
-        self._connection = apsw.Connection(":memory:")
+        self._connection = apsw.Connection(":memory:", statementcachesize=STATEMENTS_MAX)
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._connection.execute(queries.SCHEMA.read_text(encoding="utf-8"))
         self._observer = Observer(self._connection)

@@ -2,14 +2,17 @@
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from unittest import mock
 
 import msgspec
 
 from cronward.protocol import failpoints, ids
+from cronward.schedule import zone_database
 from cronward.scheduler import retention
+from cronward.scheduler.world import Turn
 from tests.simulation.support.faults import Faults
 from tests.simulation.support.launcher import SimulatedLauncher
 from tests.simulation.support.machine import Broken, Checker, Machine
@@ -17,6 +20,8 @@ from tests.simulation.support.operator import Operator
 from tests.simulation.support.scenario import DAY_MS, Scenario
 from tests.simulation.support.scheduler import SimulatedScheduler, Stuck
 from tests.simulation.support.seen import Quiet
+
+TURNS_PER_SWEEP = 60
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -48,10 +53,10 @@ def _run(machine: Machine) -> None:
     machine.scheduler = SimulatedScheduler(machine)
     machine.launcher = SimulatedLauncher(machine)
     faults, operator = Faults(machine), Operator(machine)
-    # A sweep comes with each turn here and not with each second, so a little of it does.
     with (
         mock.patch.object(failpoints, "hit", machine.scheduler.pass_point),
-        mock.patch.object(retention, "JOBS_PER_SWEEP", 1),
+        mock.patch.object(retention.Retention, "sweep", _seldom(retention.Retention.sweep)),
+        mock.patch.object(zone_database, "fingerprint", return_value=""),
     ):
         machine.scheduler.start()
         machine.launcher.start()
@@ -77,6 +82,17 @@ def _go_on_for(machine: Machine, ms: int) -> None:
             machine.scheduler.turn()
         else:
             machine.agenda.run_next()
+
+
+def _seldom(sweep: Callable[[retention.Retention, Turn], None]) -> Callable[[retention.Retention, Turn], None]:
+    """A sweep would come with nearly each turn here, which is too much: time passes by minutes."""
+    calls = count()
+
+    def seldom(swept: retention.Retention, turn: Turn) -> None:
+        if next(calls) % TURNS_PER_SWEEP == 0:
+            sweep(swept, turn)
+
+    return seldom
 
 
 @contextmanager

@@ -227,7 +227,7 @@ def test_points_are_chosen_by_name_pattern_and_window() -> None:
         "executor.after_task",
     ]
     assert choose_points("launcher.*,4") == [point for point in WINDOWS if point.startswith("launcher.")]
-    with pytest.raises(click.BadParameter, match="window 13 has no failpoint; .*cronward failpoints"):
+    with pytest.raises(click.BadParameter, match=r"window 13 has no failpoint; .*cronward failpoints"):
         choose_points("13")
 
 

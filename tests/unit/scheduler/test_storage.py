@@ -135,7 +135,7 @@ def test_a_database_that_is_not_at_its_path_takes_nothing_until_it_is_back(
     ready.post("service.backup", {"path": str(tmp_path / "copy")})
     ready.turns()
     assert ready.ports.answers[-1].ok
-    assert logged(caplog) == ["storage.moved"]
+    assert logged(caplog).count("storage.moved") == 1
     (tmp_path / "away").rename(path)
     ready.turns()
     ready.add()
