@@ -1,11 +1,16 @@
 """Control groups that executors left: ending what is in them at once, and removing them when they are empty."""
 
 import contextlib
+import errno
+import os
 from pathlib import Path
 
 from cronward.protocol import log
 from cronward.protocol.cgroup import EXECUTOR_PREFIX, executor_cgroup
 from cronward.protocol.identity import ProcessIdentity, start_ticks
+
+_REMOVED = frozenset({errno.ENOENT, errno.ENODEV})
+"""What there is to say of a group that was removed before, or between opening its file and writing to it."""
 
 
 class ControlGroups:
@@ -16,24 +21,26 @@ class ControlGroups:
         self._parent = parent
 
     def kill(self, executor: ProcessIdentity) -> None:
-        """SIGKILL to everything in the group of a dead executor, however deep."""
+        """SIGKILL to everything in the group of a dead executor, however deep. If that fails, whoever asks for what is
+        left still finds it."""
         if self._parent is None:
             return
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                (executor_cgroup(executor, self._parent) / "cgroup.kill").write_text("1")
-            except OSError as error:
+        try:
+            (executor_cgroup(executor, self._parent) / "cgroup.kill").write_text("1")
+        except OSError as error:
+            if error.errno not in _REMOVED:
                 log.warning("launcher.cgroup_kill_failed", f"the group of executor {executor.pid}: {error}")
-                raise
 
     def pids(self, executor: ProcessIdentity) -> set[int]:
         """What is in the group, however deep."""
         if self._parent is None:
             return set()
         found: set[int] = set()
-        for listing in executor_cgroup(executor, self._parent).rglob("cgroup.procs"):
-            with contextlib.suppress(OSError):  # removed meanwhile
-                found.update(int(pid) for pid in listing.read_text().split())
+        for directory, _, _ in os.walk(
+            executor_cgroup(executor, self._parent)
+        ):  # passes over what is removed meanwhile
+            with contextlib.suppress(OSError):
+                found.update(int(pid) for pid in Path(directory, "cgroup.procs").read_text().split())
         return found
 
     def remove_empty(self) -> None:

@@ -1,5 +1,6 @@
 """Real control groups, where there are any."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -75,6 +76,36 @@ def test_the_group_of_a_living_executor_is_not_removed(group: Path) -> None:
     child.wait()
     ControlGroups(group.parent).remove_empty()
     assert not empty.exists()
+
+
+@pytest.mark.parametrize(("number", "logged"), [(errno.ENOENT, 0), (errno.ENODEV, 0), (errno.EACCES, 1)])
+def test_a_group_that_cannot_be_killed_ends_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int, logged: int
+) -> None:
+    """ENODEV: another launcher removed it between open and write."""
+
+    def fail(path: Path, data: str) -> int:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    ControlGroups(tmp_path).kill(DEAD)
+    assert len(caplog.records) == logged
+
+
+def test_what_is_removed_while_it_is_searched_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = executor_cgroup(DEAD, tmp_path)
+    for name in ("a", "b"):
+        (group / name).mkdir(parents=True)
+        (group / name / "cgroup.procs").write_text("7\n8\n" if name == "b" else "9\n")
+    scan = os.scandir
+
+    def gone(path: str) -> object:
+        if str(path).endswith("/a"):
+            raise FileNotFoundError(path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    assert ControlGroups(tmp_path).pids(DEAD) == {7, 8}
 
 
 def test_without_cgroup2_nothing_is_found() -> None:
