@@ -2,6 +2,7 @@
 
 import contextlib
 import secrets
+import signal
 import tempfile
 import threading
 from collections.abc import Callable
@@ -59,6 +60,7 @@ def torture(
       cronward torture --rounds 1000 --parallel 4 --seed 7 --resume torture.jsonl
       cronward torture --points 'executor.*,3,4' --fork --json
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no process of an installation stays behind
     chosen = choose_points(points)
     plan = Plan(secrets.randbelow(2**31) if seed is None else seed, rounds, chosen, capacity, fork)
     if points is None:

@@ -3,6 +3,7 @@
 import os
 import random
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,14 +19,15 @@ from cronward.protocol import exits
 from cronward.protocol.clock import SystemClock
 from tests.support import sidelog
 from tests.support.processes import belonging_to
+from tests.support.waiting import wait_until
 
 CELL = Cell("executor.after_outcome_saved", Action.KILL, Victims.EXECUTOR)
+COMMAND = (sys.executable, "-c", "import sys; from cronward.cli.main import main; sys.exit(main(sys.argv[1:]))")
 TRUE_PROGRAM = shlex.join(sidelog.program())
 
 
 def torture(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from cronward.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -72,8 +74,25 @@ def test_a_directory_that_holds_anything_is_refused(root: Path) -> None:
 
 def test_an_unknown_point_is_refused() -> None:
     done = torture("torture", "--points", "executor.lunch")
-    assert done.returncode == exits.ERROR
+    assert done.returncode == exits.USAGE
     assert "executor.lunch" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_interrupted_leaves_no_process_and_goes_on_later(
+    root: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    journal = tmp_path / "journal"
+    command = (*COMMAND, "--state", str(root), "torture", "--seed", "5", "--points", "4", "--resume", str(journal))
+    with subprocess.Popen((*command, "--rounds", "4"), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: journal.exists() and len(journal.read_bytes().splitlines()) == 2, "a round was played", 60)
+        process.send_signal(number)
+        assert process.wait(90) == exits.INTERRUPTED
+    assert not belonging_to(root)
+    played = len(journal.read_bytes().splitlines()) - 1
+    assert 1 <= played < 4
+    done = subprocess.run((*command, "--rounds", "4", "--json"), capture_output=True, check=True)
+    assert msgspec.json.decode(done.stdout, type=Report).rounds == 4
 
 
 @pytest.mark.parametrize(
