@@ -11,7 +11,7 @@ from cronsim import CronSim
 from cronward.schedule.cron import CronRule, cron_rule
 from tests.unit.schedule.expressions import ZONES, changes, expression, instant_s
 
-CASES = 6_000
+CASES = 20_000
 SLOTS = 6
 DAY_S = 86_400
 
