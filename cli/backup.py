@@ -1,9 +1,11 @@
 """`backup` and `restore`."""
 
+import contextlib
 import subprocess
 from pathlib import Path
 
 import click
+import msgspec
 
 from cronward.cli.processes import check_command, restore_command
 from cronward.cli.session import Duration, Session, print_json, with_session
@@ -11,7 +13,7 @@ from cronward.cli.text import safe
 from cronward.cli.times import duration
 from cronward.protocol import exits
 from cronward.protocol.control import BackupParams
-from cronward.protocol.errors import Code, CronwardError
+from cronward.protocol.errors import Code, CronwardError, StartupError
 from cronward.protocol.views import BackupAnswer
 
 
@@ -55,7 +57,26 @@ def restore(session: Session, file: Path) -> int:
       cronward restore /var/backups/cronward-2026-12-02.db
       systemctl start cronward-scheduler
     """
-    done = subprocess.run(restore_command(session.options, file.absolute()), check=False)
-    if done.returncode == exits.OK and session.as_json:
-        print_json({"ok": True, "restored": str(file.absolute())})
-    return done.returncode
+    done = subprocess.run(restore_command(session.options, file.absolute()), capture_output=True, check=False)
+    lines = [_Line(message=text.decode("utf-8", "replace")) for text in done.stderr.splitlines()]
+    with contextlib.suppress(msgspec.DecodeError):  # a traceback
+        lines = [msgspec.json.decode(line, type=_Line) for line in done.stderr.splitlines()]
+    if done.returncode != exits.OK:
+        problem = "; ".join(line.message for line in lines if line.level == "error")
+        raise StartupError(lines[-1].code, done.returncode, problem or f"restore ended with {done.returncode}")
+    if session.as_json:
+        print_json({"ok": True, "restored": str(file.absolute()), "kept": lines[-1].kept})
+    else:
+        click.echo(safe(lines[-1].message))
+        if lines[-1].kept:
+            click.echo(f"the one before is kept: {safe(lines[-1].kept)}")
+    return exits.OK
+
+
+class _Line(msgspec.Struct):
+    """What the log of a restore says."""
+
+    message: str
+    level: str = "error"
+    code: Code = Code.BACKUP_FAILED
+    kept: str = ""

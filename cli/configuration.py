@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import msgspec
 
 from cronward.cli.session import Session, print_json, with_session
 from cronward.cli.text import Cell, Column, safe, table, terminal_width
@@ -15,7 +16,7 @@ _COLUMNS = [Column("KEY"), Column("VALUE", flexible=True), Column("FROM"), Colum
 
 @click.group()
 def config() -> None:
-    """Check the"""
+    """Check the configuration."""
 
 
 @config.command()
@@ -48,5 +49,10 @@ def settings_in_force(loaded: Config, path: Path, environ: Mapping[str, str]) ->
     for key in keys():
         name = variable(key)
         source = "environment" if name in environ else "file" if key in in_file else "default"
-        settings.append({"key": key, "value": str(value(loaded, key)), "source": source, "variable": name})
+        settings.append({"key": key, "value": _shown(value(loaded, key)), "source": source, "variable": name})
     return settings
+
+
+def _shown(found: object) -> str:
+    """As one would write it in the file; a key that has no default is empty."""
+    return found if isinstance(found, str) else "" if found is None else msgspec.json.encode(found).decode()

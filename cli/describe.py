@@ -9,6 +9,7 @@ import msgspec
 
 from cronward.cli.text import STATUS_COLOURS, Cell, Column, paint, safe, table
 from cronward.cli.times import duration, relative, short_stamp, stamp
+from cronward.protocol.ids import run_key
 from cronward.protocol.job import At, CatchUp, Cron, Every, Pacing, Payload, Retry, Schedule
 from cronward.protocol.views import JobView, RunView, SlotView
 from cronward.schedule.duration import interval
@@ -107,7 +108,7 @@ def job_text(job: JobView, now_ms: int) -> str:
         *_payload_facts(job.payload),
         *_rule_facts(job),
         ("after its run", "removed if it went well" if job.delete_after_run else None),
-        ("live run", job.state.live_run_id and safe(job.state.live_run_id)),
+        ("live run", job.state.live_run_id and run_key(job.state.live_run_id)[:12]),
         ("last run", _last_fact(job, now_ms)),
         ("last error", job.state.last_error and safe(job.state.last_error)),
         ("failures", f"{job.state.consecutive_errors} in a row" if job.state.consecutive_errors else None),

@@ -84,7 +84,9 @@ def resolve(turn: Turn, name: str) -> JobRow:
     named = [text(row[0]) for row in turn.store.rows("jobs_by_name", name=name)]
     if len(named) > 1:
         raise CronwardError(
-            Code.JOB_AMBIGUOUS, f"several jobs are named {name!r}: {', '.join(named)}", matches=", ".join(named)
+            Code.JOB_AMBIGUOUS,
+            f"several jobs are named {name!r}; say which by its id: {', '.join(named)}",
+            matches=", ".join(named),
         )
     job = find_job(turn.store, named[0]) if named else None
     if job is None:

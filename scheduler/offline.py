@@ -52,14 +52,15 @@ def restore(paths: Paths, file: str) -> int:
     shutil.copyfile(source, prepared)
     prepared.chmod(0o600)
     _end_live_runs(prepared)
-    stamp = SystemClock().wall_ms()
+    kept = f"{target}.before-{SystemClock().wall_ms()}"
+    existed = target.exists()
     for suffix in ("", *_SIDE_FILES):  # so named that the old database finds its log
         name = Path(f"{target}{suffix}")
         if name.exists():
-            name.rename(f"{target}.before-{stamp}{suffix}")
+            name.rename(f"{kept}{suffix}")
     prepared.rename(target)
     sync_directory(target.parent)
-    log.info("database.restored", f"the database is now that of {source}", kept=f"{target}.before-{stamp}")
+    log.info("database.restored", f"the database is now that of {source}", kept=kept if existed else "")
     return exits.OK
 
 

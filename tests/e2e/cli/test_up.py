@@ -123,9 +123,17 @@ def test_a_backup_is_restored_while_the_service_is_stopped(service: Service) -> 
     service.run("add", "every 1d", "--name", "before", "--", "true")
     assert service.run("backup", backup).returncode == 0
     service.run("add", "every 1d", "--name", "after", "--", "true")
-    assert service.run("restore", backup).returncode != 0, "never under a running service"
+    refused = service.run("restore", backup)
+    assert refused.returncode == exits.ALREADY_RUNNING
+    assert refused.stderr.startswith("cronward: another scheduler uses")
     service.stop_up()
-    assert service.run("restore", backup).returncode == 0
+    damaged = service.run("restore", str(service.root / "cronward.toml"), "--json")
+    assert damaged.returncode == exits.DATABASE
+    assert '"code":"DB_INIT_FAILED"' in damaged.stderr
+    restored = service.run("restore", backup)
+    assert restored.returncode == 0
+    assert restored.stdout.splitlines()[0] == f"the database is now that of {backup}"
+    assert "is kept: " in restored.stdout
     service.start()
     jobs = service.ask("list")["jobs"]
     assert isinstance(jobs, list)
