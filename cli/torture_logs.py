@@ -1,12 +1,25 @@
-"""What the scheduler's log says, over all its lives: notices that were sent, and slots that met a run still live."""
+"""What the daemons' logs say, over all their lives: notices that were sent, slots that met a run still live, bugs."""
 
 from pathlib import Path
 
 import msgspec
 
+from cronward.protocol.failpoints import FailpointError
+
 _NOTICE, _CONSUMED = b'"notice.sent"', b'"slot.consumed"'
-_BUGS = ("message.failed", "run.impossible", "run.activation_failed", "job.due_failed")
-"""Events that no crash explains."""
+_BUGS = (
+    "message.failed",
+    "request.failed",
+    "run.impossible",
+    "run.activation_failed",
+    "job.due_failed",
+    "scheduler.bug",
+    "launcher.message_failed",
+    "launcher.duty_failed",
+    "launcher.bug",
+    "executor.crashed",
+)
+"""Events that no crash explains, but for the error that a failpoint raised."""
 
 _BUG_MARKS = tuple(f'"{event}"'.encode() for event in _BUGS)
 
@@ -27,7 +40,7 @@ class _Line(msgspec.Struct):
     traceback: str = ""
 
 
-class SchedulerLogs:
+class DaemonLogs:
     """`told` are the runs that notices named; `consumed` tells by job when a slot without a run of its own was decided
     on; `bugs` are messages that no crash explains. Each life has a file of its own."""
 
@@ -59,4 +72,6 @@ class SchedulerLogs:
             self.consumed.setdefault(slot.job, {})[slot.slot_ms] = slot.ts_ms
         elif any(mark in line for mark in _BUG_MARKS):
             bug = msgspec.json.decode(line, type=_Line)
-            self.bugs.append(f"{bug.event}: {bug.message} {bug.traceback.strip().rpartition(chr(10))[2]}".strip())
+            cause = bug.traceback.strip().rpartition("\n")[2]
+            if FailpointError.__name__ not in cause:
+                self.bugs.append(f"{bug.event}: {bug.message} {cause}".strip())

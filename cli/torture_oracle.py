@@ -28,7 +28,7 @@ class Seen(msgspec.Struct):
     got SIGTERM. `at_point`: the run that the executor at the point held. `told`: runs that a notice named. `faulted`:
     interrupted or lost one-shots whose job counted that as its own failure or is still enabled. `ticks`: slots of the
     ticker that got a run, or met one that was live, with the instant of that decision (epoch ms), from the last one of
-    the round before on. `bugs`: what the scheduler's log calls impossible.
+    the round before on. `bugs`: what the daemons' logs call a bug.
     """
 
     cell: Cell

@@ -96,7 +96,8 @@ class Bench:
             self._recover(cell, following, rng)
             verdict, runs = self._judge(cell, injury)
         except CronwardError as error:
-            verdict, runs = Verdict([f"did not come to rest: {error}"], 0, 0, {}), 0
+            self.scratch.logs.read()
+            verdict, runs = Verdict([f"did not come to rest: {error}", *self.scratch.logs.bugs], 0, 0, {}), 0
         return Result(
             injury.at_point is not None,
             runs,

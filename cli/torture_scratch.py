@@ -11,7 +11,7 @@ from cronward.cli import torture_processes
 from cronward.cli.main import Options
 from cronward.cli.processes import LAUNCHER, SCHEDULER, serve_command
 from cronward.cli.session import pause
-from cronward.cli.torture_logs import SchedulerLogs
+from cronward.cli.torture_logs import DaemonLogs
 from cronward.cli.torture_processes import Process
 from cronward.cli.torture_windows import ROWS, Cell, Kind, Victims
 from cronward.protocol.client import ControlClient, Unanswered
@@ -125,7 +125,7 @@ class Scratch:
         }
         self.paths: Paths = resolve(self._environ)
         self.daemons: dict[Kind, Daemon] = {}
-        self.logs = SchedulerLogs()
+        self.logs = DaemonLogs()
         self._lives = 0
         self._client: ControlClient | None = None
 
@@ -159,8 +159,7 @@ class Scratch:
         armed = {"CRONWARD_FAILPOINTS": ";".join(f"{point}={action}" for point in points)}
         log = self.root / f"{self._lives:04}-{kind}.log"
         self._lives += 1
-        if kind is Kind.SCHEDULER:
-            self.logs.files.append(log)
+        self.logs.files.append(log)
         log.touch()
         argv = serve_command(_PROCESSES[kind], Options(None, None, None))
         self.daemons[kind] = Daemon(argv, self._environ | armed, log, action)

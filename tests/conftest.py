@@ -12,3 +12,4 @@ def instance() -> Iterator[Instance]:
     """A scratch installation; nothing runs in it yet."""
     with Instance() as scratch:
         yield scratch
+        assert scratch.bugs() == []

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+from cronward.cli.torture_logs import DaemonLogs
 from cronward.protocol.paths import Paths
 from tests.support import failpoints
 from tests.support.installation import Installation
@@ -121,6 +122,13 @@ class Instance(Installation):
         """Waits until `count` such lines were logged."""
         wait_until(lambda: len(self.events(event)) >= count, f"{count} × {event} in the logs", deadline_s)
         return self.events(event)
+
+    def bugs(self) -> list[str]:
+        """What the daemons' logs say that no crash explains."""
+        logs = DaemonLogs()
+        logs.files = [daemon.log for daemon in self.daemons]
+        logs.read()
+        return logs.bugs
 
     # details
 

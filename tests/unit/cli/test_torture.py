@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cronward.cli.torture_load import Marks, SideLog
-from cronward.cli.torture_logs import SchedulerLogs
+from cronward.cli.torture_logs import DaemonLogs
 from cronward.cli.torture_oracle import Seen, judge
 from cronward.cli.torture_plan import Plan, choose_points
 from cronward.cli.torture_processes import Process, kinds
@@ -304,8 +304,8 @@ def test_the_side_log_is_read_as_it_grows(tmp_path: Path) -> None:
     assert log.marks == {"a": Marks(1, 1), "b": Marks(1, 0)}
 
 
-def test_the_schedulers_logs_are_read_as_they_grow(tmp_path: Path) -> None:
-    logs = SchedulerLogs()
+def test_the_daemons_logs_are_read_as_they_grow(tmp_path: Path) -> None:
+    logs = DaemonLogs()
     logs.files.append(tmp_path / "log")
     logs.files[0].write_text('{"event":"notice.sent","runs":["a"]}\n{"event":"slot.consumed","job":"j","slot')
     logs.read()
@@ -313,6 +313,7 @@ def test_the_schedulers_logs_are_read_as_they_grow(tmp_path: Path) -> None:
     with logs.files[0].open("a") as file:
         file.write('_ms":500,"ts_ms":501}\n')
         file.write('{"event":"message.failed","message":"a bug","traceback":"Traceback\\n  at\\nKeyError: 1"}\n')
+        file.write('{"event":"launcher.bug","message":"ends","traceback":"a\\nx.FailpointError: failpoint y"}\n')
     logs.read()
     assert logs.consumed == {"j": {500: 501}}
     assert logs.bugs == ["message.failed: a bug KeyError: 1"]
