@@ -9,7 +9,7 @@ from cronward.protocol.errors import CronwardError
 from cronward.protocol.version import VERSION
 from cronward.protocol.views import JobView, ServiceStatus
 from cronward.schedule import planner
-from cronward.schedule.deadline import Kind
+from cronward.schedule.deadline import Deadline, Kind
 from cronward.schedule.far_ahead import is_far_ahead
 
 CLOCK_APART_MS = 2_000
@@ -112,11 +112,19 @@ def check_deadlines(jobs: list[JobView], now_ms: int) -> Finding:
 
 
 def _waits_too_long(job: JobView, next_run_ms: int, now_ms: int) -> bool:
-    """Later than its schedule says, and not because of failures or missed slots."""
-    if job.schedule is None or job.state.due_kind != Kind.SLOT:
+    """Later than its schedule and what happened to it explain."""
+    state = job.state
+    if job.schedule is None:
         return False
     try:
-        return is_far_ahead(job.schedule, job_id=job.id, due_ms=next_run_ms, now_ms=now_ms)
+        return is_far_ahead(
+            job.schedule,
+            Deadline(next_run_ms, Kind(state.due_kind or Kind.SLOT), state.due_slot_ms),
+            job_id=job.id,
+            changed_ms=state.schedule_activated_at_ms or job.created_at_ms,
+            last_run_ms=state.last_run_at_ms,
+            now_ms=now_ms,
+        )
     except planner.Unplannable:
         return False
 

@@ -6,6 +6,7 @@ A value is found in the order environment, file, default. The variable of a key 
 
 import os
 import tomllib
+import zoneinfo
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -271,7 +272,19 @@ def _check(config: Config, path: Path, environ: Mapping[str, str]) -> None:
         if value(config, key) not in allowed:
             source = _source(key, path, environ)
             raise ConfigError(f"{source}: {key}: {value(config, key)!r} is not one of {', '.join(allowed)}")
+    if not _is_zone(config.default_tz):
+        source = _source("default_tz", path, environ)
+        problem = "is no known time zone; allowed: an IANA zone name such as Europe/Berlin, or UTC"
+        raise ConfigError(f"{source}: default_tz: {config.default_tz!r} {problem}")
     if config.executors.ready > config.executors.max:
         raise ConfigError(
             f"{path}: executors.ready: {config.executors.ready} is more than executors.max ({config.executors.max})"
         )
+
+
+def _is_zone(name: str) -> bool:
+    """Whether this machine knows the zone, by its own name: not the host's ("localtime"), which may change."""
+    try:
+        return name[:1].isupper() and bool(zoneinfo.ZoneInfo(name).key)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False

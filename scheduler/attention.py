@@ -28,6 +28,10 @@ class Attention:
         if passed_ms > GAP_MS or step_ms > STEP_MS:
             self._missed_before_ms = wall_ms - grace_ms
             self.queue = Queue(pace, wall_ms)
+        elif step_ms < -STEP_MS:
+            # What lay before the gap by the clock that was ahead has, by the right one, not come yet.
+            self._missed_before_ms = min(self._missed_before_ms, wall_ms - grace_ms)
+            self.queue = Queue(pace, wall_ms)
         return step_ms if abs(step_ms) > STEP_MS else 0
 
     def was_missed(self, due_ms: int) -> bool:

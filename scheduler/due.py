@@ -15,6 +15,7 @@ from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
 """Due jobs per turn: the first of a burst are launched while the others are still being requested."""
+EXHAUSTED = "the schedule has no further slot"
 UNREADABLE = "the stored definition cannot be read by this release"
 
 
@@ -64,7 +65,7 @@ def _decide(turn: Turn, job: JobRow) -> None:
         return
     try:
         course = _course(turn, job, definition, deadline)
-        _set_deadline(turn, job, course.then)
+        _plan(turn, job, definition, course.then)
     except planner.Unplannable as error:
         _flag_unplannable(turn, job, definition, error)
         course = Course(deadline.slot, None)
@@ -132,9 +133,16 @@ def _skip(turn: Turn, job: JobRow, slot_ms: int, reason: Reason, message: str) -
 def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
     """Writes the deadline after now, or the flag."""
     try:
-        _set_deadline(turn, job, natural_deadline(job, definition, turn.now_ms))
+        _plan(turn, job, definition, natural_deadline(job, definition, turn.now_ms))
     except planner.Unplannable as error:
         _flag_unplannable(turn, job, definition, error)
+
+
+def _plan(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline | None) -> None:
+    """The next deadline. That there is none any more is no error, but somebody should know."""
+    _set_deadline(turn, job, deadline)
+    if deadline is None and not isinstance(definition.schedule, jobs.At):
+        flag(turn, job, EXHAUSTED)
 
 
 def _set_deadline(turn: Turn, job: JobRow, deadline: Deadline | None) -> None:

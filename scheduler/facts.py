@@ -77,6 +77,7 @@ class Facts(msgspec.Struct, frozen=True):
     down: list[Outage] = []
     paused: list[Outage] = []
     deadline: Deadline | None = None
+    last_run_ms: int | None = None
     flag: str | None = None
     holds_up: str | None = None
     kept_since_ms: int = 0
@@ -94,6 +95,7 @@ def load(world: World, store: Store, job_id: str) -> Facts:
         down=downtimes(lives),
         paused=pauses([_change(row) for row in store.rows("changes_of_service")], lives),
         deadline=job.deadline if job else None,
+        last_run_ms=job.last_run_ms if job else None,
         flag=job.flag if job else None,
         holds_up=_holds_up(world),
         kept_since_ms=_kept_since_ms(world, store, job_id),

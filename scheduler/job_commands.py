@@ -9,7 +9,7 @@ from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.outcome import Reason
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
 from cronward.schedule import pacing, planner
-from cronward.schedule.at import PAST_GRACE_MS
+from cronward.schedule.at import PAST_GRACE_MS, parse_at
 from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.effects import JobEvent
@@ -144,6 +144,8 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
     target = msgspec.structs.replace(target, schedule=schedule, pacing=pacing.settle(target.pacing, schedule))
     if schedule != current.schedule:
         target = _settled(turn, target, job.job_id)
+    elif reschedule and job.scheduled_ms > turn.now_ms and isinstance(schedule, jobs.Every):
+        target = msgspec.structs.replace(target, schedule=_begun(schedule, turn.now_ms))
     data = jobs.encode(target)
     turn.store.run(
         "update_job",
@@ -201,10 +203,19 @@ def _keep_settled(current: jobs.Schedule, wanted: jobs.Schedule) -> jobs.Schedul
         tz = current.tz if wanted.tz is None else wanted.tz
         stagger = current.stagger_ms if wanted.stagger_ms is None and wanted.expr == current.expr else wanted.stagger_ms
         return msgspec.structs.replace(wanted, tz=tz, stagger_ms=stagger)
+    if isinstance(current, jobs.At) and isinstance(wanted, jobs.At):
+        return current if parse_at(current.at) == parse_at(wanted.at) else wanted
     if isinstance(current, jobs.Every) and isinstance(wanted, jobs.Every):
         same_grid = wanted.anchor_ms is None and wanted.every_ms == current.every_ms
         return current if same_grid else wanted
     return wanted
+
+
+def _begun(schedule: jobs.Every, now_ms: int) -> jobs.Every:
+    """The same grid, begun by now: a clock that was ahead was its anchor."""
+    ahead_ms = max(0, (schedule.anchor_ms or 0) - now_ms)
+    intervals = -(-ahead_ms // schedule.every_ms)
+    return msgspec.structs.replace(schedule, anchor_ms=(schedule.anchor_ms or 0) - intervals * schedule.every_ms)
 
 
 def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int | None:

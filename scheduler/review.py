@@ -66,17 +66,28 @@ def step(turn: Turn) -> None:
 def _look_at(turn: Turn, job: JobRow) -> bool:
     """Repairs the deadline if it is no slot any more. True if it is far ahead."""
     deadline, definition = job.deadline, aftermath.readable(job)
-    if definition is None or deadline is None or deadline.kind is not Kind.SLOT or deadline.due_ms <= turn.now_ms:
+    if definition is None or deadline is None or deadline.due_ms <= turn.now_ms:
         return False
     try:
-        if isinstance(definition.schedule, jobs.Cron) and _has_moved(definition.schedule, job, deadline):
+        if (
+            deadline.kind is Kind.SLOT
+            and isinstance(definition.schedule, jobs.Cron)
+            and _has_moved(definition.schedule, job, deadline)
+        ):
             moved_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=turn.now_ms)
             turn.store.run(
                 "set_deadline", position=job.position, next_due_ms=moved_ms, due_kind=Kind.SLOT, due_slot_ms=None
             )
             log.info("job.replanned", "its slots have moved", job=job.job_id, was_ms=deadline.due_ms, due_ms=moved_ms)
             return False
-        return is_far_ahead(definition.schedule, job_id=job.job_id, due_ms=deadline.due_ms, now_ms=turn.now_ms)
+        return is_far_ahead(
+            definition.schedule,
+            deadline,
+            job_id=job.job_id,
+            changed_ms=job.scheduled_ms,
+            last_run_ms=job.last_run_ms,
+            now_ms=turn.now_ms,
+        )
     except planner.Unplannable:
         return False
 

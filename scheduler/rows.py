@@ -43,6 +43,11 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     def deadline(self) -> Deadline | None:
         return None if self.next_due_ms is None else Deadline(self.next_due_ms, self.due_kind, self.due_slot_ms)
 
+    @property
+    def scheduled_ms(self) -> int:
+        """When the schedule came into force."""
+        return self.created_ms if self.schedule_activated_ms is None else self.schedule_activated_ms
+
     def decode(self) -> jobs.Definition:
         """The definition. Raises msgspec.DecodeError for a row that is damaged or of a newer release."""
         return jobs.decode(self.definition)

@@ -6,6 +6,7 @@ from cronward.protocol.job import At, Schedule
 from cronward.protocol.why import Cause
 from cronward.schedule import around, planner
 from cronward.schedule.deadline import Kind
+from cronward.schedule.far_ahead import was_set_ahead
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.changes import CRONWARD
 from cronward.scheduler.facts import Facts, Outage, Spell
@@ -68,7 +69,7 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         return Explanation(Cause.FLAGGED, None, detail=str(error))
     if not spell.scheduling.enabled:
         return _off(facts.spells, spell, at_ms)
-    return _coming(facts, at_ms) if at_ms > now_ms else _past(facts, at_ms, now_ms)
+    return _coming(facts, at_ms, now_ms) if at_ms > now_ms else _past(facts, at_ms, now_ms)
 
 
 def _spell_at(spells: list[Spell], at_ms: int) -> Spell | None:
@@ -158,15 +159,15 @@ def _off(spells: list[Spell], spell: Spell, at_ms: int) -> Explanation:
     return Explanation(cause, at_ms, since_ms=first.from_ms, by=by, detail=why)
 
 
-def _coming(facts: Facts, at_ms: int) -> Explanation:
+def _coming(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
     deadline = facts.deadline
     if facts.flag is not None:
         return Explanation(Cause.FLAGGED, at_ms, detail=facts.flag)
     if deadline is not None and at_ms < deadline.due_ms and at_ms != deadline.slot:
+        if deadline.kind is Kind.SLOT or was_set_ahead(deadline, last_run_ms=facts.last_run_ms, now_ms=now_ms):
+            return Explanation(Cause.FAR_AHEAD, at_ms, until_ms=deadline.due_ms)
         if deadline.kind is Kind.BACKOFF:
             return Explanation(Cause.BACKOFF, at_ms, until_ms=deadline.due_ms)
-        if deadline.kind is Kind.SLOT:
-            return Explanation(Cause.FAR_AHEAD, at_ms, until_ms=deadline.due_ms)
     return Explanation(Cause.COMING, at_ms, detail=facts.holds_up)
 
 

@@ -72,6 +72,12 @@ def test_deadlines_far_ahead_are_named_and_others_are_not() -> None:
     failing = msgspec.structs.replace(
         far, name="failing", state=state(next_run_at_ms=NOW_MS + 100 * HOUR, due_kind="backoff")
     )
+    from_the_future = msgspec.structs.replace(
+        failing,
+        name="put off",
+        state=state(next_run_at_ms=NOW_MS + 100 * HOUR, due_kind="backoff", last_run_at_ms=NOW_MS + 99 * HOUR),
+    )
+    assert check_deadlines([near, from_the_future], NOW_MS).text.startswith("put off (every 1h)")
     finding = check_deadlines([far, near, failing], NOW_MS)
     assert finding.level is Level.WARN
     assert "far (every 1h)" in finding.text

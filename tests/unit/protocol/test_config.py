@@ -69,6 +69,14 @@ def test_an_error_in_the_environment_names_the_variable(file: Path, name: str, v
     assert said in raised.value.message
 
 
+@pytest.mark.parametrize("zone", ["PST", "Mars/Olympus", "", "localtime", "../etc/passwd"])
+def test_a_zone_that_does_not_exist_is_refused_at_once(file: Path, zone: str) -> None:
+    """B059: at the start, or a reload that keeps what is in force, and not by each job that says no zone."""
+    file.write_text(f"default_tz = '{zone}'")
+    with pytest.raises(ConfigError, match=f"{file}: default_tz: .*is no known time zone; allowed"):
+        config.load(file, {})
+
+
 def test_a_file_that_was_named_must_exist(file: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         config.load(file, {}, must_exist=True)

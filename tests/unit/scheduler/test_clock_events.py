@@ -1,5 +1,6 @@
 """The clock is set, the machine sleeps, the zone database changes."""
 
+import datetime as dt
 import importlib.resources
 import zoneinfo
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cronward.protocol.outcome import Reason
 from cronward.protocol.views import ServiceStatus
 from cronward.schedule import zone_database
 from cronward.schedule.planner import next_slot_ms
@@ -65,19 +67,104 @@ def test_b068_deadlines_that_a_wrong_clock_left_are_counted_until_they_are_recom
     assert far_ahead(ready) == 0
     for _ in range(3):
         ready.turn(SECOND)
-    assert far_ahead(ready) == 1  # the other one's anchor is the wrong time itself, so that is its schedule
+    assert far_ahead(ready) == 2
     assert job.now.state.next_run_at_ms == job.zero_ms + HOUR
     ready.crash()
     ready.reconcile()
     ready.turn(SECOND)
     ready.turn(SECOND)
-    assert far_ahead(ready) == 1  # not forgotten
-    edited = job.reschedule()
-    assert 0 < (edited.state.next_run_at_ms or 0) - ready.clock.wall <= HOUR
+    assert far_ahead(ready) == 2  # not forgotten
+    for one, interval in ((job, HOUR), (daily, DAY)):
+        edited = one.reschedule()
+        due_ms = edited.state.next_run_at_ms or 0
+        assert 0 < due_ms - ready.clock.wall <= interval
+        assert (due_ms - one.zero_ms) % HOUR == 0  # the grid is kept
     ready.turn(SECOND)
     ready.turn(SECOND)
     assert far_ahead(ready) == 0
-    assert daily.now.enabled
+    passed_ms = 0
+    while passed_ms < HOUR:
+        passed_ms += SECOND
+        ready.turn(SECOND)
+    assert [state for _, state in job.runs()] == ["active"]
+
+
+def test_an_interval_that_is_to_begin_later_is_no_fault_of_the_clock(ready: Bench) -> None:
+    later = Followed(ready, {"kind": "every", "everyMs": HOUR, "anchorMs": ready.clock.wall + 30 * DAY})
+    ready.clock.wall -= 5 * MINUTE
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 1  # made by the clock that was ahead, so nobody can tell
+    ready.clock.wall += 10 * MINUTE
+    ready.turn(SECOND)
+    ready.clock.wall -= MINUTE
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 0
+    later.reschedule()
+    assert later.due == ("slot", 30 * DAY)
+
+
+def test_b067_after_the_clock_went_back_nothing_new_is_taken_for_missed(ready: Bench) -> None:
+    """The clock was ahead at the start, and is corrected: what is made, edited or retried since then is due as ever."""
+    failing = Followed(ready, {"kind": "at", "at": str(ready.clock.wall + SECOND)}, deleteAfterRun=False)
+    failing.go_to(2 * SECOND)
+    ready.clock.wall -= 2 * HOUR
+    ready.turn(SECOND)
+    failing.fail(Reason.TIMED_OUT)
+    minutely = [Followed(ready, MINUTELY) for _ in range(7)]
+    once = Followed(ready, {"kind": "at", "at": str(ready.clock.wall + 5 * MINUTE)}, deleteAfterRun=False)
+    for _ in range(6 * 60):
+        ready.turn(SECOND)
+        for run_id, state in ready.states().items():
+            if state == "active":
+                ready.report(run_id)
+    assert [len(job.runs()) for job in minutely] == [6] * 7
+    assert [job.decisions() for job in minutely] == [[]] * 7
+    assert [slot for slot, _ in once.runs()] == [5 * MINUTE]
+    assert len(failing.runs()) <= 2
+
+
+def test_what_was_put_off_by_a_clock_that_was_ahead_is_counted_too(ready: Bench) -> None:
+    """Catch-up, retry and backoff deadlines: what led to them is still to come."""
+    hourly = [Followed(ready, HOURLY) for _ in range(12)]
+    ready.clock.wall += 300 * DAY
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert "catch_up" in {str((job.due or ("",))[0]) for job in hourly}
+    failing = Followed(ready, MINUTELY | {"expr": "*/5 * * * * *"})
+    failing.go_to(5 * SECOND)
+    failing.fail()
+    assert (failing.due or ("",))[0] == "backoff"
+    assert far_ahead(ready) == 0
+    ready.clock.wall -= 300 * DAY
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 13
+    for job in (*hourly, failing):
+        job.reschedule()
+    for _ in range(2):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 0
+
+
+def test_b013_a_schedule_without_any_further_slot_is_flagged(ready: Bench) -> None:
+    """Where one was stored, and where a year limits it."""
+    year = dt.datetime.fromtimestamp(ready.clock.wall / 1000, dt.UTC).year
+    over = Followed(ready, {"kind": "cron", "expr": f"0 * * * * * {year}", "tz": "UTC"})
+    never = Followed(ready, HOURLY)
+    assert over.now.status == "idle"
+    ready.clock.wall = round(dt.datetime(year, 12, 31, 23, 59, 1, tzinfo=dt.UTC).timestamp() * 1000)
+    for _ in range(3):
+        ready.turn(SECOND)
+    assert over.now.flag == "the schedule has no further slot"
+    assert [state for _, state in over.runs()] == ["active"]
+    ready.connection.execute(
+        "UPDATE jobs SET definition = replace(definition, '0 * * * *', '0 0 30 2 *') WHERE job_id = ?", (never.view.id,)
+    )
+    ready.connection.execute("UPDATE job_state SET next_due_ms = NULL")
+    ready.crash()
+    assert never.now.flag == "the schedule has no further slot"
 
 
 def test_a_clock_that_was_set_back_while_nobody_looked_is_noticed(ready: Bench) -> None:

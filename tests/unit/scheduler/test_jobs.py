@@ -1,5 +1,7 @@
 """Editing, removing and running jobs, while nothing, a queued or an active run is there."""
 
+import datetime as dt
+
 import pytest
 
 from cronward.protocol import launch
@@ -209,6 +211,17 @@ def test_a_request_that_failed_may_be_asked_again(ready: Bench) -> None:
     with pytest.raises(Refusal):
         ready.ask("cron.add", JobView, {"schedule": {"kind": "nonsense"}, "payload": PAYLOAD, "requestId": "x"})
     assert ready.ask("cron.add", JobView, {"schedule": OTHER, "payload": PAYLOAD, "requestId": "x"}).enabled
+
+
+def test_a_declared_one_shot_converges_however_its_time_is_written(ready: Bench) -> None:
+    at_ms = ready.clock.wall + 60_000
+    written = dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    wanted = {"declarationKey": "once", "name": "once", "schedule": {"kind": "at", "at": written}, "payload": PAYLOAD}
+    made = ready.ask("cron.add", AddResult, wanted | {"deleteAfterRun": False})
+    for _ in range(2):
+        again = ready.ask("cron.add", AddResult, wanted | {"deleteAfterRun": False})
+        assert (again.created, again.updated, again.job.id) == (False, False, made.job.id)
+        ready.turn(3_600_000)  # and so it does when its time is long over
 
 
 def test_declaring_a_job_again_brings_it_in_line(ready: Bench) -> None:

@@ -265,8 +265,16 @@ def test_to_come() -> None:
     ("kind", "cause"), [(Kind.BACKOFF, Cause.BACKOFF), (Kind.SLOT, Cause.FAR_AHEAD), (Kind.CATCH_UP, Cause.COMING)]
 )
 def test_to_come_before_the_deadline(kind: Kind, cause: Cause) -> None:
-    deadline = Deadline(parse_at("2026-06-11T00:00Z"), kind)
+    missed_ms = parse_at("2026-06-10T10:00Z") if kind is Kind.CATCH_UP else None
+    deadline = Deadline(parse_at("2026-06-11T00:00Z"), kind, missed_ms)
     assert why(facts(deadline=deadline), parse_at("2026-06-10T13:00Z")).cause is cause
+
+
+@pytest.mark.parametrize("kind", [Kind.BACKOFF, Kind.RETRY, Kind.CATCH_UP])
+def test_to_come_before_a_deadline_that_a_clock_that_was_ahead_has_left(kind: Kind) -> None:
+    due_ms = parse_at("2027-01-01T00:00Z")
+    known = facts(deadline=Deadline(due_ms, kind, due_ms - 1), last_run_ms=due_ms - 60_000)
+    assert why(known, parse_at("2026-06-10T13:00Z")).cause is Cause.FAR_AHEAD
 
 
 # which instant is meant
