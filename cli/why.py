@@ -40,7 +40,7 @@ class WhyCommand(click.Command):
 def why(session: Session, job: str, time: str | None) -> int:
     """Say what became of a slot of a job: did it run, how late, and if not, why not.
 
-    TIME is ISO 8601 (read in the job's zone where it has no offset), or -2h, +30m: the last slot before that moment.
+    TIME is ISO 8601 (read in the job's zone where it has no offset), or -2h, +30m: the last slot up to then.
     Without it: the last slot, or the first one to come.
 
     \b
@@ -74,7 +74,7 @@ def _meant(time: str, first: WhyView) -> tuple[int, int, int]:
     ms = parse_duration_ms(match[2]) if match else None
     if match and ms is not None:
         at_ms = first.now_ms + (ms if match[1] == "+" else -ms)
-        return at_ms, at_ms, 1
+        return at_ms, ms if match[1] == "+" else at_ms, 1
     try:
         at_ms = around_in_zone_ms(time, first.tz)
     except InvalidRequest as error:

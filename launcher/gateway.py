@@ -173,7 +173,7 @@ def classify(response: bytes) -> GatewayState:
     if status in (b"200", b"404"):
         return GatewayState.UP
     if status == b"503":
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
             said = msgspec.json.decode(body, type=dict[str, msgspec.Raw]).get("status", msgspec.Raw())
             if bytes(said) in (b'"starting"', b'"draining"'):
                 return GatewayState(bytes(said).strip(b'"').decode())

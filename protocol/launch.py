@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol import decoding
 from cronward.protocol.identity import ProcessIdentity
 from cronward.protocol.ids import RunId
 from cronward.protocol.rundir import Limits
@@ -255,9 +256,9 @@ def encode(message: FromLauncher | ToLauncher) -> bytes:
 
 def decode_from_launcher(data: bytes) -> FromLauncher:
     """Raises msgspec.DecodeError (garbage, truncated, unknown message)."""
-    return _from_launcher.decode(data)
+    return decoding.decode(_from_launcher, data)
 
 
 def decode_to_launcher(data: bytes) -> ToLauncher:
     """Raises msgspec.DecodeError."""
-    return _to_launcher.decode(data)
+    return decoding.decode(_to_launcher, data)

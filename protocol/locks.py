@@ -67,5 +67,5 @@ def last_holder(path: Path) -> ProcessIdentity | None:
 def _read_holder(fd: int) -> ProcessIdentity | None:
     try:
         return msgspec.json.decode(os.pread(fd, 4096, 0), type=ProcessIdentity)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None

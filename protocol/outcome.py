@@ -6,6 +6,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol import decoding
+
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 """What the ledger and every reader of JSON can hold. Anything else is damaged."""
 
@@ -110,4 +112,4 @@ def encode(outcome: Outcome) -> bytes:
 
 def decode(data: bytes) -> Outcome:
     """Raises msgspec.DecodeError."""
-    return _decoder.decode(data)
+    return decoding.decode(_decoder, data)

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol import decoding
 from cronward.protocol.identity import ProcessIdentity
 
 PACKET_MAX_BYTES = 8192
@@ -63,9 +64,9 @@ def encode(packet: ToExecutor | FromExecutor) -> bytes:
 
 def decode_to_executor(data: bytes) -> ToExecutor:
     """Raises msgspec.DecodeError."""
-    return _to_executor.decode(data)
+    return decoding.decode(_to_executor, data)
 
 
 def decode_from_executor(data: bytes) -> FromExecutor:
     """Raises msgspec.DecodeError."""
-    return _from_executor.decode(data)
+    return decoding.decode(_from_executor, data)

@@ -5,6 +5,7 @@ Each message names its run, in both directions. Evolution rules as in `launch`.
 
 import msgspec
 
+from cronward.protocol import decoding
 from cronward.protocol.version import WIRE
 
 HELLO_INTERVAL_MS = 5000
@@ -75,9 +76,9 @@ def encode(message: FromExecutor | ToExecutor) -> bytes:
 
 def decode_from_executor(data: bytes) -> FromExecutor:
     """Raises msgspec.DecodeError."""
-    return _from_executor.decode(data)
+    return decoding.decode(_from_executor, data)
 
 
 def decode_to_executor(data: bytes) -> ToExecutor:
     """Raises msgspec.DecodeError."""
-    return _to_executor.decode(data)
+    return decoding.decode(_to_executor, data)

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol import decoding
 from cronward.protocol.identity import ProcessIdentity
 from cronward.protocol.outcome import Whole
 
@@ -98,6 +99,6 @@ def encode_intent(intent: Intent) -> bytes:
 def decode_intent(data: bytes) -> Intent:
     """Raises Damaged."""
     try:
-        return _decoder.decode(unseal(data, INTENT))
+        return decoding.decode(_decoder, unseal(data, INTENT))
     except msgspec.DecodeError as error:
         raise Damaged(f"{INTENT} cannot be decoded: {error}") from error

@@ -13,6 +13,7 @@ import msgspec
 from cronward.protocol.job import At, Cron, Definition, deletes_itself
 from cronward.protocol.outcome import Reason, Status
 from cronward.schedule import auto_disable, backoff, pacing, retry
+from cronward.schedule.at import parse_at
 from cronward.schedule.backoff import RetryRules
 from cronward.schedule.deadline import Deadline, Kind
 
@@ -43,8 +44,8 @@ class Job(NamedTuple):
 
 class Ended(msgspec.Struct, frozen=True):
     """A run that is over. `now_ms` is when that became known, which may be long after the end. `forced`: asked for by
-    hand beside the schedule. `seed` (the run id) places jitter; `proposed_ms` is the delay that the run proposes for
-    the next check."""
+    hand beside the schedule, at `asked_ms`. `seed` (the run id) places jitter; `proposed_ms` is the delay that the run
+    proposes for the next check."""
 
     status: Status
     reason: Reason | None
@@ -53,6 +54,7 @@ class Ended(msgspec.Struct, frozen=True):
     now_ms: int
     seed: str
     forced: bool = False
+    asked_ms: int = 0
     proposed_ms: int | None = None
 
 
@@ -106,9 +108,12 @@ def _counted(job: Job, ended: Ended, rules: RetryRules) -> After:
 
 
 def _one_shot(after: After, definition: Definition, ended: Ended, rules: RetryRules) -> After:
-    """Used up, unless a slot is still to come (a forced run before it) or the error may pass."""
-    if after.deadline is not None:
+    """Used up, unless the slot was still to come when the run was asked for by hand, or the error may pass. Whatever
+    else was planned (a retry, a late run) was for the slot that this run has served."""
+    served = ended.forced and isinstance(definition.schedule, At) and parse_at(definition.schedule.at) <= ended.asked_ms
+    if after.deadline is not None and not served:
         return after
+    after = after._replace(deadline=None)
     if _is_failure(ended):
         retry_ms = _retry_ms(after, ended, rules)
         if retry_ms is not None:

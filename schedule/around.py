@@ -33,4 +33,6 @@ def swallowed(schedule: Schedule, *, job_id: str, at_ms: int) -> str | None:
     """For an instant that is no slot: what the zone's clocks did to the slot that its wall time would be."""
     if not isinstance(schedule, Cron) or schedule.tz is None:
         return None
-    return absence(cron_rule(schedule.expr, schedule.tz, job_id), at_ms // 1000)
+    rule = cron_rule(schedule.expr, schedule.tz, job_id)
+    shift_ms = offset_ms(job_id, schedule.stagger_ms or 0)
+    return absence(rule, at_ms // 1000) or absence(rule, (at_ms - shift_ms) // 1000)

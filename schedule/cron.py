@@ -15,6 +15,8 @@ from cronward.schedule.zones import zone
 OVERLAP_MAX_S = 2 * 86_400
 """More than any zone ever set its clocks back."""
 NOTHING_YET_S = -(2**62)
+FIRST_S = -62_000_000_000
+"""In the year 5: a search begins no earlier, whatever is asked."""
 LAST_S = (LAST_YEAR - 1970) * 365 * 86_400
 
 
@@ -34,7 +36,7 @@ class CronRule:
         """The first instant (epoch seconds) strictly later than `after_s`, or None if there is none any more."""
         if after_s > LAST_S:
             return None
-        from_s = after_s + 1
+        from_s = max(after_s, FIRST_S) + 1
         had_until_s = NOTHING_YET_S  # wall times before this one came already, in an earlier span
         asked_s, found_s = 1, 0  # `found_s` answers for every wall time from `asked_s` to itself
         for span in spans(self.tz, from_s - OVERLAP_MAX_S):

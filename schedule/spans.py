@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cronward.schedule.zones import zone
 
 DAY_S = 86_400
+FIRST_YEAR = 2
 LAST_YEAR = 9900
 """Far below datetime's end, so that no search can run into it."""
 
@@ -30,7 +31,10 @@ class Span(NamedTuple):
 
 
 def spans(tz: str, from_s: int) -> Iterator[Span]:
-    """The spans of a zone in order, beginning with the one that `from_s` lies in."""
+    """The spans of a zone in order, beginning with the one that `from_s` lies in: of the years 2 to LAST_YEAR."""
+    if from_s >= _year_start_s(LAST_YEAR + 1):
+        return
+    from_s = max(from_s, _year_start_s(FIRST_YEAR))
     first_year = (dt.date(1970, 1, 1) + dt.timedelta(seconds=from_s)).year
     for year in range(first_year, LAST_YEAR + 1):
         for span in _spans_of_year(tz, year):

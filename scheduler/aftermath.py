@@ -19,10 +19,11 @@ BESIDE_THE_SCHEDULE = frozenset({"force", "if-enabled"})
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """A run that has ended. `kind` is scheduled, event, or the mode of a manual run."""
+    """A run that has ended. `kind` is scheduled, event, or the mode of a manual run; requested at `asked_ms`."""
 
     run_id: str
     kind: str
+    asked_ms: int
     status: Status
     reason: Reason | None
     message: str
@@ -66,6 +67,7 @@ def _decide(turn: Turn, job: JobRow, definition: jobs.Definition | None, finishe
         turn.now_ms,
         finished.run_id,
         forced=finished.kind in BESIDE_THE_SCHEDULE,
+        asked_ms=finished.asked_ms,
     )
     return after_run.decide(state, ended, rules)
 

@@ -78,7 +78,7 @@ def _decide(turn: Turn, job: JobRow) -> None:
 def _waits_for_backoff(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> bool:
     """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot."""
     until_ms = job.backoff_until_ms
-    if deadline.kind is not Kind.SLOT or until_ms is None or until_ms <= turn.now_ms:
+    if deadline.kind not in (Kind.SLOT, Kind.BACKOFF) or until_ms is None or until_ms <= turn.now_ms:
         return False
     ladder_ms = backoff.rules(turn.world.settings.config.retry, definition.retry).ladder_ms
     if isinstance(definition.schedule, jobs.At) or until_ms > turn.now_ms + max(ladder_ms):
@@ -112,6 +112,9 @@ def _request(turn: Turn, job: JobRow, definition: jobs.Definition, slot_ms: int)
 def _consume(turn: Turn, job: JobRow, definition: jobs.Definition, run_id: str, slot_ms: int) -> None:
     """The slot was requested before, or the job still has a live run. A one-shot's only slot is not lost silently."""
     live = live_run(turn.store, job.job_id)
+    if live is not None and live.kind == "manual" and isinstance(definition.schedule, jobs.At):
+        late.wait_for_live_run(turn, job, slot_ms)
+        return
     if live is None or live.run_id == run_id:
         log.info("slot.already_requested", "the slot has its run already", job=job.job_id, slot_ms=slot_ms)
         return

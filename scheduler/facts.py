@@ -66,8 +66,8 @@ class Facts(msgspec.Struct, frozen=True):
     """About one job, and around one slot of it. Spells and outages are in the order of time.
 
     `runs` are those that the schedule asked for: the last one before the slot, the slot's own, the first one after it.
-    `deadline` and `flag` are of now; `holds_up` says what keeps due jobs from being served now, or is None. Runs from
-    `kept_since_ms` on are all kept.
+    `deadline`, `backoff_until_ms` and `flag` are of now; `queue_held_by` says why queued runs are not started,
+    `holds_up` why due jobs are not served now; None: nothing is in the way. All runs from `kept_since_ms` on are kept.
     """
 
     job_id: str
@@ -77,9 +77,11 @@ class Facts(msgspec.Struct, frozen=True):
     down: list[Outage] = []
     paused: list[Outage] = []
     deadline: Deadline | None = None
+    backoff_until_ms: int | None = None
     last_run_ms: int | None = None
     flag: str | None = None
     holds_up: str | None = None
+    queue_held_by: str | None = None
     kept_since_ms: int = 0
 
 
@@ -95,9 +97,11 @@ def load(world: World, store: Store, job_id: str) -> Facts:
         down=downtimes(lives),
         paused=pauses([_change(row) for row in store.rows("changes_of_service")], lives),
         deadline=job.deadline if job else None,
+        backoff_until_ms=job.backoff_until_ms if job else None,
         last_run_ms=job.last_run_ms if job else None,
         flag=job.flag if job else None,
         holds_up=_holds_up(world),
+        queue_held_by=_queue_held_by(world, store),
         kept_since_ms=_kept_since_ms(world, store, job_id),
     )
 
@@ -166,6 +170,13 @@ def _holds_up(world: World) -> str | None:
     if not world.caught_up:
         return "no launcher has said yet what became of earlier runs"
     return world.storage_error
+
+
+def _queue_held_by(world: World, store: Store) -> str | None:
+    if not world.link.can_launch():
+        return "no launcher can start it"
+    active, capacity = store.integer("count_active"), world.settings.config.capacity.runs
+    return f"{active} runs are active, and capacity.runs is {capacity}" if active >= capacity else None
 
 
 def _kept_since_ms(world: World, store: Store, job_id: str) -> int:

@@ -10,10 +10,13 @@ from cronward.protocol.outcome import Reason
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
 from cronward.schedule import pacing, planner
 from cronward.schedule.at import PAST_GRACE_MS, parse_at
-from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger
+from cronward.schedule.deadline import Kind
+from cronward.schedule.refusal import refusal
+from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger, slot_decisions
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.effects import JobEvent
-from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
+from cronward.scheduler.rows import JobRow, LiveRow, find_job, find_run, live_run, text
+from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.world import Turn
 
 _CONVERGED = ("schedule", "pacing", "payload", "delivery", "display_name", "retry", "catch_up")
@@ -168,6 +171,8 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
 def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None:
     """Planned from now on, so that an edit never makes up a missed slot; what an active run leads to does not count."""
     live = live_run(turn.store, job.job_id)
+    if job.deadline is not None and job.deadline.kind is Kind.CATCH_UP:
+        slot_decisions.note(turn, job.job_id, Decision.DROPPED, job.deadline.slot, job.deadline.slot)
     turn.store.run(
         "activate_schedule",
         position=job.position,
@@ -180,8 +185,8 @@ def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None
 
 
 def _withdraw_queued(turn: Turn, live: LiveRow | None, *, enabled: bool) -> None:
-    """A run that somebody asked for by hand stays; a slot of the old schedule does not."""
-    if live is None or live.state != "queued" or live.kind == "manual":
+    """A run that somebody asked for beside the schedule stays; a slot of the old schedule does not."""
+    if live is None or live.state != "queued" or live.mode in aftermath.BESIDE_THE_SCHEDULE:
         return
     if enabled:
         ledger.withdraw(turn, live.run_id, Reason.RESCHEDULED, "the schedule was changed before the run started")
@@ -223,10 +228,26 @@ def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int
     if not definition.enabled:
         return None
     grace_ms = PAST_GRACE_MS + 1 if isinstance(definition.schedule, jobs.At) else 0
+    if isinstance(definition.schedule, jobs.At):
+        _check_not_over(turn, definition.schedule, job_id)
     try:
         return planner.next_slot_ms(definition.schedule, job_id=job_id, after_ms=turn.now_ms - grace_ms)
     except planner.Unplannable as error:
         raise InvalidRequest("schedule", f"cannot be computed: {error}") from None
+
+
+def _check_not_over(turn: Turn, schedule: jobs.At, job_id: str) -> None:
+    """A one-shot has one slot: enabled without it, it would wait for nothing."""
+    at_ms = parse_at(schedule.at)
+    run_id = ids.slot_run_id(turn.world.settings.config.store_key, job_id, at_ms)
+    if find_run(turn.store, run_id) is not None:
+        problem = "has had its run"
+    elif at_ms < turn.now_ms - PAST_GRACE_MS:
+        problem = "is over"
+    else:
+        return
+    allowed = "another time, or a run by hand (cron.run)"
+    raise refusal("schedule.at", problem, value=schedule.at, allowed=allowed)
 
 
 def _definition(job: JobRow) -> jobs.Definition:

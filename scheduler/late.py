@@ -63,6 +63,15 @@ def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Dea
     return Course(deadline.slot, then)
 
 
+def wait_for_live_run(turn: Turn, job: JobRow, slot_ms: int) -> None:
+    """A run by hand goes on at the only slot of a one-shot: the slot is served when that is over."""
+    due_ms = turn.now_ms + catch_up.pace(turn.world.settings.config.catch_up).spacing_ms
+    turn.store.run(
+        "set_deadline", position=job.position, next_due_ms=due_ms, due_kind=Kind.CATCH_UP, due_slot_ms=slot_ms
+    )
+    _note(turn, job, Decision.DEFERRED, slot_ms, due_ms)
+
+
 def _note(turn: Turn, job: JobRow, decision: Decision, slot_ms: int, until_ms: int) -> None:
     slot_decisions.note(turn, job.job_id, decision, slot_ms, until_ms)
     said = "a missed slot is run later" if decision is Decision.DEFERRED else "missed slots are left out"

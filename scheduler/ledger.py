@@ -48,6 +48,7 @@ def request_skipped(turn: Turn, job: JobRow, wanted: Request, reason: Reason, me
         ended = aftermath.Finished(
             run_id=wanted.run_id,
             kind=wanted.mode or wanted.kind,
+            asked_ms=turn.now_ms,
             status=Status.SKIPPED,
             reason=reason,
             message=message,
@@ -150,6 +151,7 @@ def _leave_on_job(turn: Turn, run: RunRow, state: State, result: Result, ended_m
     ended = aftermath.Finished(
         run_id=run.run_id,
         kind=run.mode or run.kind,
+        asked_ms=run.requested_ms,
         status=Status(state),
         reason=result.reason,
         message=result.message,

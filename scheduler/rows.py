@@ -103,6 +103,7 @@ class LiveRow(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     requested_ms: int
     activated_ms: int | None
+    mode: str | None
 
 
 def job_row(row: Row) -> JobRow:

@@ -9,7 +9,7 @@ from cronward.schedule.deadline import Kind
 from cronward.schedule.far_ahead import was_set_ahead
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.changes import CRONWARD
-from cronward.scheduler.facts import Facts, Outage, Spell
+from cronward.scheduler.facts import Decided, Facts, Outage, Spell
 from cronward.scheduler.rows import RunRow
 from cronward.scheduler.slot_decisions import Decision
 
@@ -66,6 +66,8 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         if not _is_slot(spell.scheduling.schedule, facts.job_id, at_ms):
             return _no_slot(facts, spell.scheduling.schedule, at_ms)
     except Unplannable as error:
+        if not spell.scheduling.enabled:
+            return _off(facts.spells, spell, at_ms)
         return Explanation(Cause.FLAGGED, None, detail=str(error))
     if not spell.scheduling.enabled:
         return _off(facts.spells, spell, at_ms)
@@ -85,7 +87,7 @@ def _by_run(facts: Facts, run: RunRow) -> Explanation:
     """The slot has a run of its own."""
     slot_ms = run.slot_ms
     if run.state == "queued":
-        return Explanation(Cause.WAITING, slot_ms, run.run_id, detail=facts.holds_up)
+        return Explanation(Cause.WAITING, slot_ms, run.run_id, detail=facts.holds_up or facts.queue_held_by)
     if run.reason == "launch_lost":
         return Explanation(Cause.LAUNCH_LOST, slot_ms, run.run_id, detail=run.message)
     if run.state == "skipped" and run.started_ms is None:
@@ -160,9 +162,11 @@ def _off(spells: list[Spell], spell: Spell, at_ms: int) -> Explanation:
 
 
 def _coming(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
-    deadline = facts.deadline
+    deadline, backoff_ms = facts.deadline, facts.backoff_until_ms
     if facts.flag is not None:
         return Explanation(Cause.FLAGGED, at_ms, detail=facts.flag)
+    if backoff_ms is not None and at_ms < backoff_ms and deadline is not None and deadline.kind is Kind.SLOT:
+        return Explanation(Cause.BACKOFF, at_ms, until_ms=backoff_ms)
     if deadline is not None and at_ms < deadline.due_ms and at_ms != deadline.slot:
         if deadline.kind is Kind.SLOT or was_set_ahead(deadline, last_run_ms=facts.last_run_ms, now_ms=now_ms):
             return Explanation(Cause.FAR_AHEAD, at_ms, until_ms=deadline.due_ms)
@@ -200,7 +204,7 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
                 return Explanation(Cause.CONSUMED, at_ms, made.run_id)
             case Decision.BACKOFF:
                 return Explanation(Cause.BACKOFF, at_ms, made.run_id, until_ms=made.until_ms)
-            case Decision.DEFERRED if made.slot_ms == at_ms and made.until_ms > now_ms:
+            case Decision.DEFERRED if _is_deferred(facts, made, at_ms, now_ms):
                 return Explanation(Cause.DEFERRED, at_ms, until_ms=made.until_ms)
             case Decision.DROPPED:
                 outage = _outage(facts, at_ms)
@@ -209,6 +213,12 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
                 run = _caught_up_by(facts, at_ms)
                 return Explanation(Cause.DROPPED, at_ms, run.run_id if run else None)
     return None
+
+
+def _is_deferred(facts: Facts, made: Decided, at_ms: int, now_ms: int) -> bool:
+    """Still: an edit may have taken its place away."""
+    waits = facts.deadline is not None and facts.deadline.slot == at_ms
+    return made.slot_ms == at_ms and made.until_ms > now_ms and waits
 
 
 def _missed(facts: Facts, at_ms: int, cause: Cause, outage: Outage) -> Explanation:

@@ -19,14 +19,10 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     facts = kept.load(turn.world, turn.store, job_id)
     if not facts.spells:
         raise InvalidRequest("id", f"the definition of job {job_id} cannot be read, and no change of it is kept")
-    try:
-        slot_ms = why.slot_meant(facts, params.at_ms, turn.now_ms)
-        said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
-        schedule = _schedule(facts, slot_ms)
-        nearest = _nearest(schedule, job_id, slot_ms) if schedule else []
-        note = said.note or (_note(schedule, job_id, slot_ms) if schedule and said.slot_ms is not None else None)
-    except planner.Unplannable as error:
-        raise InvalidRequest("id", f"the schedule cannot be computed: {error}") from None
+    slot_ms = _slot_meant(facts, params.at_ms, turn.now_ms)
+    said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
+    schedule = _schedule(facts, slot_ms)
+    nearest, note = _around(schedule, job_id, slot_ms)
     run = find_run(turn.store, said.run_id) if said.run_id is not None else None
     return WhyView(
         job_id=job_id,
@@ -43,7 +39,7 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
         until_ms=said.until_ms,
         by=said.by,
         detail=said.detail,
-        note=note,
+        note=said.note or (note if said.slot_ms is not None else None),
         nearest=nearest,
     )
 
@@ -67,8 +63,24 @@ def _schedule(facts: Facts, at_ms: int) -> Schedule | None:
     return spell.scheduling.schedule if spell and spell.scheduling else None
 
 
+def _slot_meant(facts: Facts, at_ms: int | None, now_ms: int) -> int:
+    try:
+        return why.slot_meant(facts, at_ms, now_ms)
+    except planner.Unplannable:
+        return now_ms if at_ms is None else at_ms
+
+
+def _around(schedule: Schedule | None, job_id: str, at_ms: int) -> tuple[list[SlotView], str | None]:
+    """The slots before and after, and what is noted of the one at that time; nothing of what cannot be computed."""
+    if schedule is None:
+        return [], None
+    try:
+        return _nearest(schedule, job_id, at_ms), _note(schedule, job_id, at_ms)
+    except planner.Unplannable:
+        return [], None
+
+
 def _nearest(schedule: Schedule, job_id: str, at_ms: int) -> list[SlotView]:
-    """The slot before and the slot after."""
     before_ms = around.previous_slot_ms(schedule, job_id=job_id, before_ms=at_ms)
     before = [] if before_ms is None else planner.preview(schedule, job_id=job_id, after_ms=before_ms - 1, count=1)
     return before + planner.preview(schedule, job_id=job_id, after_ms=at_ms, count=1)

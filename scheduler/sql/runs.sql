@@ -57,7 +57,7 @@ FROM runs WHERE run_id = :run_id;
 SELECT run_id FROM runs WHERE run_key >= :low AND run_key < :high LIMIT 2;
 
 -- name: live_run_of_job
-SELECT run_id, state, kind, requested_ms, activated_ms FROM runs
+SELECT run_id, state, kind, requested_ms, activated_ms, mode FROM runs
 WHERE job_id = :job_id AND state IN ('queued', 'active');
 
 -- name: active_runs

@@ -83,3 +83,10 @@ def test_every_time_of_day_carries_its_zone() -> None:
 
 def test_a_zone_without_a_name_shows_its_offset() -> None:
     assert short_stamp(NOW_MS, NOW_MS, ZoneInfo("America/Sao_Paulo")) == "01:03 -03:00"
+
+
+@pytest.mark.parametrize("at_ms", [8_640_000_000_000_000, 253_402_300_799_000, -62_135_596_800_000])
+def test_instants_beyond_the_calendar_are_shown_all_the_same(at_ms: int) -> None:
+    for text in (stamp(at_ms, AUCKLAND), short_stamp(at_ms, NOW_MS, AUCKLAND)):
+        assert text.endswith("Z")
+    assert relative(at_ms, NOW_MS) != ""

@@ -9,6 +9,7 @@ from cronward.protocol.job import At, Command, Cron, Definition, Every, Pacing, 
 from cronward.protocol.outcome import Reason, Status
 from cronward.schedule import backoff
 from cronward.schedule.after_run import After, Ended, Fate, Job, decide
+from cronward.schedule.at import parse_at
 from cronward.schedule.deadline import Deadline, Kind
 
 ONCE = At("2030-01-01T00:00:00.000Z")
@@ -121,6 +122,17 @@ def test_a_one_shot_is_tried_three_times_more_if_the_error_may_pass() -> None:
 def test_a_one_shot_whose_slot_is_still_to_come_is_kept(ended: Ended) -> None:
     found = after(ONCE, ended, SLOT)
     assert (found.fate, found.deadline) == (Fate.GOES_ON, SLOT)
+
+
+@pytest.mark.parametrize("planned", [None, Deadline(5, Kind.RETRY), Deadline(5, Kind.CATCH_UP, 1)])
+def test_a_one_shot_that_is_forced_after_its_slot_has_been_served(planned: Deadline | None) -> None:
+    """Contract 4.5: what was planned for that slot, a retry or a late run, does not come any more."""
+    at_ms = parse_at(ONCE.at)
+    found = after(ONCE, ok(forced=True, asked_ms=at_ms), planned)
+    assert (found.fate, found.deadline) == (Fate.DELETED, None)
+    failing = after(ONCE, failed(forced=True, asked_ms=at_ms), planned)
+    assert (failing.fate, failing.deadline) == (Fate.USED_UP, None)
+    assert after(ONCE, ok(forced=True, asked_ms=at_ms - 1), SLOT).deadline == SLOT
 
 
 def test_a_retry_whose_time_is_past_when_the_end_becomes_known_is_due_then() -> None:

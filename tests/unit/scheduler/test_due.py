@@ -122,15 +122,21 @@ def test_a_one_shot_that_did_not_go_well_stays_disabled(ready: Bench, how: str) 
     assert len(ready.states()) == 1
 
 
-def test_a_one_shot_whose_only_slot_is_taken_by_a_forced_run_says_so(ready: Bench) -> None:
+def test_a_one_shot_waits_for_a_run_by_hand_that_lasts_over_its_slot(ready: Bench) -> None:
+    """Contract 4.5: a run that was forced before the slot keeps it."""
     job = ready.at(MINUTE)
+    slot_ms = due_ms(ready, job)
     ready.start(job)
     ready.turn(MINUTE)
-    assert [state for _, state in runs_of(ready, job)] == ["active", "skipped"]
-    view = ready.job(job)
-    assert (view.enabled, view.last_run_status, view.state.last_reason) == (False, "skipped", "not_due")
+    for _ in range(12):
+        ready.turn(1_000)
+    assert [state for _, state in runs_of(ready, job)] == ["active"]
     finish(ready, job)
-    assert not ready.job(job).enabled
+    assert ready.job(job).enabled
+    for _ in range(6):
+        ready.turn(1_000)
+    assert [state for _, state in runs_of(ready, job)] == ["ok", "active"]
+    assert ready.sql("SELECT slot_ms FROM runs WHERE state = 'active'") == [(slot_ms,)]
 
 
 def test_a_forced_one_shot_keeps_its_slot(ready: Bench) -> None:

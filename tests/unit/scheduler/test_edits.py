@@ -3,6 +3,8 @@
 import pytest
 
 from cronward.protocol.outcome import Reason
+from cronward.protocol.views import WhyView
+from cronward.protocol.why import Cause
 from tests.support.following import Followed
 from tests.support.scheduler_bench import Bench, Refusal
 
@@ -203,3 +205,84 @@ def test_a_run_by_hand_survives_what_withdraws_a_slot(ready: Bench) -> None:
     assert ready.states() == {answer.run_id: "active"}
     job.end()
     assert (job.now.enabled, job.due) == (False, None)
+
+
+# one-shots: there is one slot, and nothing is enabled to wait for none
+
+
+def one_shot(bench: Bench) -> Followed:
+    return Followed(bench, {"kind": "at", "at": str(bench.clock.wall + MINUTE)}, deleteAfterRun=False)
+
+
+def enable(job: Followed) -> None:
+    job.edit(enabled=True)
+
+
+def test_a_one_shot_that_had_its_run_is_not_enabled_again(ready: Bench) -> None:
+    job = one_shot(ready)
+    job.go_to(MINUTE)
+    job.end()
+    assert not job.now.enabled
+    for _ in range(2):
+        with pytest.raises(Refusal, match=r"schedule\.at: has had its run .*allowed: another time, or a run by hand"):
+            enable(job)
+        assert not job.now.enabled
+        ready.turn(HOUR)
+    job.edit(enabled=True, schedule={"kind": "at", "at": str(ready.clock.wall + MINUTE)})
+    assert job.now.state.next_run_at_ms == ready.clock.wall + MINUTE
+
+
+def test_a_one_shot_that_was_off_at_its_time_is_not_enabled_without_another(ready: Bench) -> None:
+    job = one_shot(ready)
+    job.edit(enabled=False)
+    ready.turn(6 * MINUTE)
+    with pytest.raises(Refusal, match=r"schedule\.at: is over"):
+        enable(job)
+    assert not job.now.enabled
+
+
+def test_a_retry_of_a_one_shot_is_not_lost_to_a_reschedule(ready: Bench) -> None:
+    job = one_shot(ready)
+    job.go_to(MINUTE)
+    job.fail(Reason.TIMED_OUT)
+    assert job.due == ("retry", MINUTE + 30 * SECOND)
+    with pytest.raises(Refusal, match="has had its run"):
+        job.reschedule()
+    assert job.due == ("retry", MINUTE + 30 * SECOND)
+
+
+def test_a_retry_is_not_run_after_a_run_by_hand_that_served_its_slot(ready: Bench) -> None:
+    """Contract 4.5: forced after the slot consumes it."""
+    job = one_shot(ready)
+    job.go_to(MINUTE)
+    job.fail(Reason.TIMED_OUT)
+    ready.start(job.view)
+    job.end()
+    assert (job.due, job.now.enabled) == (None, False)
+    job.go_to(HOUR)
+    assert len(job.runs()) == 2
+
+
+def test_what_was_put_off_is_given_up_by_an_edit_and_why_says_so(ready: Bench) -> None:
+    jobs = [Followed(ready, {"kind": "every", "everyMs": 24 * HOUR}) for _ in range(7)]
+    ready.clock.wall += 24 * HOUR + MINUTE
+    ready.turns()
+    (put_off, *_) = [job for job in jobs if (job.due or ("",))[0] == "catch_up" and not job.runs()]
+    slot_ms = put_off.zero_ms + 24 * HOUR
+    asked = {"id": put_off.view.id, "atMs": slot_ms}
+    assert ready.ask("cron.why", WhyView, asked).cause is Cause.DEFERRED
+    put_off.reschedule()
+    assert ready.ask("cron.why", WhyView, asked).cause is Cause.DROPPED
+
+
+def test_a_run_that_was_asked_for_because_it_was_due_goes_with_its_schedule(ready: Bench) -> None:
+    """Contract 4.4: only what was forced stays."""
+    for mode, left in (("due", "skipped"), ("force", "queued")):
+        job = Followed(ready, MINUTELY)
+        ready.cannot_start = "no space"
+        ready.clock.advance(MINUTE)
+        assert ready.run_now(job.view, mode).enqueued
+        job.edit(schedule=HOURLY)
+        assert [state for _, state in job.runs()] == [left]
+        ready.cannot_start = None
+        ready.turns()

@@ -210,3 +210,18 @@ def test_a_zone_that_comes_back_is_planned_at_the_next_start(ready: Bench) -> No
     ready.sql("UPDATE jobs SET definition = replace(definition, 'Mars/Base', 'Europe/Paris')")
     ready.crash()
     assert (job.now.flag, job.due, job.now.state.schedule_error_count) == (None, ("slot", 2 * MINUTE), 0)
+
+
+def test_further_failures_by_hand_move_the_end_of_a_backoff(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "every", "everyMs": 20_000})
+    job.go_to(20_000)
+    job.fail()
+    assert job.due == ("backoff", 50_000)
+    for _ in range(2):
+        ready.start(job.view)
+        job.fail()
+    until_ms = (job.now.state.backoff_until_ms or 0) - job.zero_ms
+    assert until_ms > 300_000
+    job.go_to(60_000)
+    assert job.due == ("backoff", until_ms)
+    assert [state for _, state in job.runs()] == ["error"] * 3

@@ -131,9 +131,12 @@ def test_left_out_by_backoff() -> None:
 
 
 def test_deferred_until_its_turn() -> None:
-    said = why(facts(decisions=decided(Decision.DEFERRED, NOW_MS + 5_000)))
+    deadline = Deadline(NOW_MS + 5_000, Kind.CATCH_UP, SLOT_MS)
+    said = why(facts(decisions=decided(Decision.DEFERRED, NOW_MS + 5_000), deadline=deadline))
     assert (said.cause, said.until_ms) == (Cause.DEFERRED, NOW_MS + 5_000)
     assert why(facts(decisions=decided(Decision.DEFERRED, NOW_MS + 5_000, slot_ms=SLOT_MS - 1))).cause is Cause.UNKNOWN
+    edited = facts(decisions=decided(Decision.DEFERRED, NOW_MS + 5_000))
+    assert why(edited).cause is not Cause.DEFERRED
 
 
 def test_dropped_while_nobody_looked() -> None:

@@ -2,8 +2,13 @@
 
 import pytest
 
+from cronward.protocol.config import Capacity, Config, Snapshot
+from cronward.protocol.job import Cron
+from cronward.protocol.launch import RunState
+from cronward.protocol.outcome import Reason, Status
 from cronward.protocol.views import JobView, WhyView
 from cronward.protocol.why import Cause
+from cronward.schedule import around
 from cronward.schedule.at import parse_at
 from tests.support.scheduler_bench import START_MS, Bench, Refusal
 
@@ -163,3 +168,56 @@ def test_the_second_half_of_a_repeated_hour(ready: Bench) -> None:
     said = why(ready, job, parse_at("2027-11-07T06:30Z"))
     assert said.cause is Cause.SWALLOWED
     assert said.note == "2027-11-07 01:30 comes twice: it runs the first time only"
+
+
+@pytest.mark.parametrize("at_ms", [8_640_000_000_000_000, -8_640_000_000_000_000, -62_135_596_801_000])
+def test_the_ends_of_time(ready: Bench, at_ms: int) -> None:
+    for schedule in ({"kind": "cron", "expr": "0 0 1 1 *", "tz": "Europe/Berlin"}, {"kind": "every", "everyMs": 1}):
+        said = why(ready, ready.add(schedule), at_ms)
+        assert said.cause in (Cause.NOT_YET_CREATED, Cause.NOT_A_SLOT, Cause.COMING)
+
+
+def test_a_zone_that_is_gone(ready: Bench) -> None:
+    """Whatever names it: the job, and every change that is kept."""
+    job = ready.add({"kind": "cron", "expr": "0 9 * * *", "tz": "Europe/Berlin"})
+    off = ready.add({"kind": "cron", "expr": "0 9 * * *", "tz": "Europe/Berlin"})
+    ready.ask("cron.update", JobView, {"id": off.id, "patch": {"enabled": False}})
+    ready.turn(1_000)
+    ready.sql("UPDATE jobs SET definition = replace(definition, 'Europe/Berlin', 'Mars/Olympus')")
+    ready.sql("UPDATE changes SET detail = replace(detail, 'Europe/Berlin', 'Mars/Olympus')")
+    for at_ms in (None, START_MS + HOUR_MS):
+        assert why(ready, job, at_ms).cause is Cause.FLAGGED
+        assert why(ready, off, at_ms).cause is Cause.DISABLED
+
+
+def test_a_run_that_waits_because_others_run(ready: Bench) -> None:
+    ready.world.settings.snapshot = Snapshot(2, Config(capacity=Capacity(1)))
+    running = ready.start(ready.add())
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    ready.clock.advance(slot_ms - ready.clock.wall)
+    ready.reconcile({running: RunState.HELD})
+    ready.turns()
+    said = why(ready, job, slot_ms)
+    assert said.cause is Cause.WAITING
+    assert said.detail == "1 runs are active, and capacity.runs is 1"
+
+
+def test_a_slot_to_come_inside_the_backoff_of_a_run_by_hand(ready: Bench) -> None:
+    job = ready.every(20_000)
+    ready.report(ready.start(job), Status.ERROR, Reason.EXIT_CODE)
+    slot_ms = first_slot_ms(job)
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.until_ms) == (Cause.BACKOFF, ready.job(job).state.backoff_until_ms)
+    assert why(ready, job, slot_ms + 20_000).cause is Cause.COMING
+
+
+def test_the_second_half_of_a_repeated_hour_with_stagger(ready: Bench) -> None:
+    job = ready.add({"kind": "cron", "expr": "30 1 * * *", "tz": "America/New_York", "staggerMs": 600_000})
+    second_ms = parse_at("2027-11-07T06:30Z")
+    schedule = job.schedule
+    assert isinstance(schedule, Cron)
+    shift_ms = around.staggered_ms(schedule, job_id=job.id, at_ms=0)
+    assert shift_ms > 0
+    assert why(ready, job, second_ms + shift_ms).cause is Cause.SWALLOWED
+    assert why(ready, job, second_ms).cause is Cause.SWALLOWED
