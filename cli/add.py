@@ -19,7 +19,9 @@ from cronward.cli.session import Session, print_json, with_requests
 from cronward.cli.text import safe
 from cronward.protocol.client import decode_result
 from cronward.protocol.ids import new_request_id
+from cronward.protocol.job import At
 from cronward.protocol.views import AddResult, JobView
+from cronward.schedule.at import parse_at
 
 
 @click.command(cls=JobCommand)
@@ -98,6 +100,8 @@ def _added_text(payload: bytes, *, declared: bool, now_ms: int) -> str:
 def added_job_text(done: str, job: JobView, now_ms: int) -> str:
     facts = facts_text([(done, safe(job.name)), ("id", job.id), ("schedule", schedule_text(job.schedule))])
     slots = slots_text(job, now_ms)
-    if not job.enabled:
+    if not job.enabled and isinstance(job.schedule, At) and parse_at(job.schedule.at) <= now_ms:
+        slots = f"Its time is over; give it another one with `cronward edit {job.id} --at TIME --enable`."
+    elif not job.enabled:
         slots = f"It is disabled; start it with `cronward enable {job.id}`."
     return f"{facts}\n{slots}" if slots else facts

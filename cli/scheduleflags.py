@@ -32,7 +32,7 @@ def repeating_fields(text: str, tz: str | None) -> Fields | None:
     words = text.split()
     if len(words) > 1 and words[0].lower() == "every":
         return every_fields("".join(words[1:]), tz)
-    if text.startswith("@") or 5 <= len(words) <= 7:
+    if text.startswith("@") or 5 <= len(words) <= 7 or (len(words) > 1 and "*" in text):
         return cron_fields(text, tz)
     return None
 
@@ -84,6 +84,8 @@ def at_fields(text: str, tz: str | None, now_ms: int) -> Fields:
     if after_ms is not None:
         if tz is not None:
             raise click.UsageError("--tz is only valid with --cron or an --at without offset.")
+        if after_ms == 0:
+            raise click.UsageError(f"Invalid --at {text!r}: it has to lie ahead; `cronward run JOB` is for now.")
         return {"kind": "at", "at": iso_utc(now_ms + after_ms)}
     try:
         return {"kind": "at", "at": iso_utc(parse_at(text)) if tz is None else at_in_zone(text, tz)}

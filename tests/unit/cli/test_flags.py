@@ -6,10 +6,12 @@ import click
 import msgspec
 import pytest
 
+from cronward.cli.add import added_job_text
 from cronward.cli.main import main
-from cronward.cli.scheduleflags import from_text
+from cronward.cli.scheduleflags import from_text, repeating_fields
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.control import Request
+from cronward.protocol.job import At
 from cronward.schedule.at import parse_at
 from tests.unit.cli.samples import NOW_MS, job
 from tests.unit.cli.scripted import ScriptedRouter, ok
@@ -274,6 +276,21 @@ def test_the_answer_to_add_shows_zone_and_next_run_with_offset(added: Sent, caps
     assert "Wed 2026-12-02 04:07:35 +00:00 UTC" in out
 
 
+def test_what_has_stars_is_an_expression_however_many_fields_it_has() -> None:
+    """Its error is about the fields, and not about a job of that name."""
+    assert repeating_fields("* * * *", None) == {"kind": "cron", "expr": "* * * *"}
+    assert repeating_fields("my job", None) is None
+
+
+def test_a_one_shot_that_is_over_is_told_what_it_needs() -> None:
+    over = msgspec.structs.replace(job("once"), enabled=False, schedule=At("2026-01-01T00:00:00Z"))
+    assert "its time is over" in added_job_text("changed", over, NOW_MS).lower()
+    coming = msgspec.structs.replace(over, schedule=At("2030-01-01T00:00:00Z"))
+    assert "cronward enable" in added_job_text("changed", coming, NOW_MS)
+
+
 def test_usage_errors_are_click_errors() -> None:
+    with pytest.raises(click.UsageError, match="has to lie ahead"):
+        from_text("0s", None, NOW_MS)
     with pytest.raises(click.UsageError, match="is no schedule"):
         from_text("soon", None, NOW_MS)

@@ -51,9 +51,12 @@ def test_it_is_refused_by_its_field_and_at_once(
 ) -> None:
     with pytest.raises(Refusal):
         Followed(ready, cron("0 0 0 1 1 * 1970"))  # everything is loaded
-    began = time.process_time()
-    with pytest.raises(Refusal) as refused:
-        Followed(ready, schedule, **more)
-    assert time.process_time() - began < 0.05
+    took_s = []
+    for _ in range(3):  # the least of them, since other work on the processor costs CPU time, too
+        began_s = time.process_time()
+        with pytest.raises(Refusal) as refused:
+            Followed(ready, schedule, **more)
+        took_s.append(time.process_time() - began_s)
+    assert min(took_s) < 0.05
     assert refused.value.error.details["field"] == field
     assert len(refused.value.error.message) < 1_000
