@@ -8,7 +8,7 @@ import pytest
 
 from cronward.cli.add import added_job_text
 from cronward.cli.main import main
-from cronward.cli.scheduleflags import from_text, repeating_fields
+from cronward.cli.scheduleflags import at_fields, from_text, repeating_fields
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.control import Request
 from cronward.protocol.job import At
@@ -291,6 +291,6 @@ def test_a_one_shot_that_is_over_is_told_what_it_needs() -> None:
 
 def test_usage_errors_are_click_errors() -> None:
     with pytest.raises(click.UsageError, match="has to lie ahead"):
-        from_text("0s", None, NOW_MS)
+        at_fields("0s", None, NOW_MS)
     with pytest.raises(click.UsageError, match="is no schedule"):
         from_text("soon", None, NOW_MS)
