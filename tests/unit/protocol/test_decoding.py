@@ -16,17 +16,19 @@ BODIES = {
 }
 
 
+MESSAGES: list[Callable[[bytes], object]] = [
+    launch.decode_from_launcher,
+    launch.decode_to_launcher,
+    run.decode_from_executor,
+    run.decode_to_executor,
+    pair.decode_to_executor,
+    pair.decode_from_executor,
+]
+
+
 @pytest.mark.parametrize(
     "decode",
-    [
-        launch.decode_from_launcher,
-        launch.decode_to_launcher,
-        run.decode_from_executor,
-        run.decode_to_executor,
-        pair.decode_to_executor,
-        pair.decode_from_executor,
-        outcome.decode,
-    ],
+    [*MESSAGES, outcome.decode],
     ids=lambda decode: f"{decode.__module__.rpartition('.')[2]}.{decode.__name__}",
 )
 @pytest.mark.parametrize("body", BODIES.values(), ids=list(BODIES))
@@ -37,14 +39,7 @@ def test_what_is_nested_too_deeply_is_undecodable(decode: Callable[[bytes], obje
 
 @pytest.mark.parametrize("tag", range(30))
 def test_whatever_message_it_pretends_to_be(tag: int) -> None:
-    for decode in (
-        launch.decode_from_launcher,
-        launch.decode_to_launcher,
-        run.decode_from_executor,
-        run.decode_to_executor,
-        pair.decode_to_executor,
-        pair.decode_from_executor,
-    ):
+    for decode in MESSAGES:
         for values in range(14):
             body = bytes([0x9F, tag]) + b"\xa1r" * values + b"\x91" * DEEP
             with pytest.raises(msgspec.DecodeError):
