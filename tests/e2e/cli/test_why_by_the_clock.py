@@ -114,6 +114,11 @@ def test_a_machine_that_slept_and_a_clock_that_was_ahead(clocked: Clocked) -> No
     assert ahead["untilMs"] == run_ms("2027-06-03T13:00:00")
     clocked.service.ask("edit", "hourly", "--reschedule")
     assert clocked.why("hourly", "+1h")["cause"] == "coming"
+    clocked.service.ask("edit", "hourly", "--cron", "30 * * * *")
+    edited = clocked.why("hourly", "2027-06-01T13:00Z")
+    assert edited["cause"] == "edited"
+    assert str(edited["by"]).startswith("uid ")
+    assert 0 <= int(str(edited["sinceMs"])) - run_ms("2027-06-01T12:30:00") < 60_000
 
 
 def run_ms(instant: str) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cronward.protocol.config import Config, RetryConfig
+from cronward.protocol.config import CatchUpConfig, CommandDefaults, Config, RetryConfig, Snapshot
 from cronward.protocol.outcome import Reason, Status
 from cronward.protocol.views import JobView
 from tests.support.following import Followed
@@ -225,3 +225,34 @@ def test_further_failures_by_hand_move_the_end_of_a_backoff(ready: Bench) -> Non
     job.go_to(60_000)
     assert job.due == ("backoff", until_ms)
     assert [state for _, state in job.runs()] == ["error"] * 3
+
+
+def test_a_configuration_that_changes_while_a_run_lasts(ready: Bench) -> None:
+    """What the run may do was fixed when it started; what follows from its end is by the rules of then."""
+    job = Followed(ready, {"kind": "every", "everyMs": 20_000})
+    job.go_to(20_000)
+    limits = ready.launches[-1].limits
+    retry = RetryConfig(backoff_s=(70,), disable_after=2)
+    ready.world.settings.snapshot = Snapshot(2, Config(retry=retry, command=CommandDefaults(timeout_s=1)))
+    assert ready.launches[-1].limits == limits
+    job.fail()
+    assert job.due == ("backoff", 90_000)
+    ready.world.settings.snapshot = Snapshot(3, Config())
+    job.go_to(80_000)
+    assert job.due == ("backoff", 90_000)  # what was decided stays
+    job.go_to(90_000)
+    ready.world.settings.snapshot = Snapshot(4, Config(retry=retry))
+    job.fail()
+    assert not job.now.enabled
+
+
+def test_a_pace_that_changes_while_missed_slots_wait(ready: Bench) -> None:
+    """Places in the catch-up that were given stay; whoever asks next gets one by the rules of then."""
+    jobs = [Followed(ready, {"kind": "every", "everyMs": 24 * HOUR}) for _ in range(8)]
+    ready.clock.wall += 24 * HOUR + MINUTE
+    ready.turns()
+    waiting = [job.due for job in jobs if job.due is not None and job.due[0] == "catch_up"]
+    assert len(waiting) == 3
+    ready.world.settings.snapshot = Snapshot(2, Config(catch_up=CatchUpConfig(spacing_s=600)))
+    ready.turns()
+    assert [job.due for job in jobs if job.due is not None and job.due[0] == "catch_up"] == waiting
