@@ -23,7 +23,8 @@ def explain(schedule: Schedule, job_id: str) -> str:
             return f"every {interval(every_ms)}, counted from a fixed instant"
         case Cron(expr=expr, tz=tz):
             words = explain_expression(grammar.parse(expr, job_id))
-            return f"{words}, {tz} time" if tz else words
+            words += f", {tz} time" if tz else ""
+            return f"{words} (H is a place of the job's own)" if grammar.uses_hash(expr) else words
 
 
 def explain_expression(expression: Expression) -> str:
@@ -78,7 +79,7 @@ def _days_of_month(rule: DayRule) -> str | None:
     """None for every day."""
     if len(rule.days) == 31:
         return None
-    names = [f"the weekday nearest to the {_ordinal(day)}" for day in rule.nearest if day != 31]
+    names = [f"the weekday (Mon-Fri) nearest to the {_ordinal(day)}" for day in rule.nearest if day != 31]
     names += ["the last weekday (Mon-Fri) of the month"] if 31 in rule.nearest else []
     names += ["the last day of the month"] if rule.last else []
     if rule.days:
@@ -90,24 +91,30 @@ def _weekdays(rule: DayRule) -> str | None:
     """None for every day."""
     if len(rule.weekdays) == 7:
         return None
-    names = [_listed(rule.weekdays, lambda day: _DAY_NAMES[day])] if rule.weekdays else []
+    names = [_listed(rule.weekdays, lambda day: _DAY_NAMES[day], after_last=(6, 0))] if rule.weekdays else []
     for weekday, n in rule.nth:
         names.append(f"the {_ordinal(n) if n else 'last'} {_DAY_NAMES[weekday]} of the month")
     return _joined(names)
 
 
 def _months(rule: DayRule) -> str:
-    return "" if len(rule.months) == 12 else f"in {_listed(rule.months, lambda month: _MONTH_NAMES[month])}"
+    return (
+        ""
+        if len(rule.months) == 12
+        else f"in {_listed(rule.months, lambda month: _MONTH_NAMES[month], after_last=(12, 1))}"
+    )
 
 
-def _listed(values: tuple[int, ...], name: Callable[[int], str]) -> str:
-    """Three and more in a row become a range."""
+def _listed(values: tuple[int, ...], name: Callable[[int], str], *, after_last: tuple[int, int] | None = None) -> str:
+    """Three and more in a row become a range; where the first value comes `after_last`, also around the end."""
     groups: list[list[int]] = []
     for value in values:
         if groups and value == groups[-1][-1] + 1:
             groups[-1].append(value)
         else:
             groups.append([value])
+    if len(groups) > 1 and (groups[-1][-1], groups[0][0]) == after_last:
+        groups[-1] += groups.pop(0)
     words = []
     for group in groups:
         if len(group) > 2:

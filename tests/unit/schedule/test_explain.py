@@ -47,3 +47,22 @@ def test_every_expression_has_words() -> None:
         words = explain(Cron(expr), "j")
         assert words, expr
         assert "  " not in words, expr
+
+
+@pytest.mark.parametrize(
+    ("expr", "words"),
+    [
+        ("0 9 * * FRI-MON", "at 09:00 on Fri to Mon"),
+        ("0 9 * * 5-7", "at 09:00 on Fri to Sun"),
+        ("0 9 * * 6-7", "at 09:00 on Sat and Sun"),
+        ("0 9 1 11-2 *", "at 09:00 on the 1st in Nov to Feb"),
+        ("0 9 * * 1,3", "at 09:00 on Mon and Wed"),
+        ("0 9 15W * *", "at 09:00 on the weekday (Mon-Fri) nearest to the 15th"),
+    ],
+)
+def test_ranges_around_the_end_of_week_and_year(expr: str, words: str) -> None:
+    assert explain(Cron(expr), "job-1") == words
+
+
+def test_what_depends_on_the_job_says_so() -> None:
+    assert explain(Cron("H 9 * * *", "UTC"), "job-1").endswith("UTC time (H is a place of the job's own)")
