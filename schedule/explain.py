@@ -98,11 +98,9 @@ def _weekdays(rule: DayRule) -> str | None:
 
 
 def _months(rule: DayRule) -> str:
-    return (
-        ""
-        if len(rule.months) == 12
-        else f"in {_listed(rule.months, lambda month: _MONTH_NAMES[month], after_last=(12, 1))}"
-    )
+    if len(rule.months) == 12:
+        return ""
+    return f"in {_listed(rule.months, lambda month: _MONTH_NAMES[month], after_last=(12, 1))}"
 
 
 def _listed(values: tuple[int, ...], name: Callable[[int], str], *, after_last: tuple[int, int] | None = None) -> str:

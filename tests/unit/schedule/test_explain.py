@@ -23,7 +23,7 @@ from tests.unit.schedule.expressions import expression
         ("0 9 */10 * 1", "at 09:00 on the 1st, 11th, 21st and 31st if it is Mon"),
         ("0 0 1-31 * 1", "at 00:00 on every day"),
         ("0 0 LW 1-3 *", "at 00:00 on the last weekday (Mon-Fri) of the month in Jan to Mar"),
-        ("0 0 L,15W * *", "at 00:00 on the weekday nearest to the 15th and the last day of the month"),
+        ("0 0 L,15W * *", "at 00:00 on the weekday (Mon-Fri) nearest to the 15th and the last day of the month"),
         ("0 0 * * 1#2,5L", "at 00:00 on the 2nd Mon of the month and the last Fri of the month"),
         ("*/10 * * * * *", "every 10th second"),
         ("15 * 3 * * *", "second 15 of every minute of hour 3"),
