@@ -58,12 +58,13 @@ def restore(session: Session, file: Path) -> int:
       systemctl start cronward-scheduler
     """
     done = subprocess.run(restore_command(session.options, file.absolute()), capture_output=True, check=False)
-    lines = [_Line(message=text.decode("utf-8", "replace")) for text in done.stderr.splitlines()]
+    lines = [_Line(message=text.decode("utf-8", "replace")) for text in done.stderr.splitlines()] or [_Line("")]
     with contextlib.suppress(msgspec.DecodeError):  # a traceback
-        lines = [msgspec.json.decode(line, type=_Line) for line in done.stderr.splitlines()]
+        lines = [msgspec.json.decode(line, type=_Line) for line in done.stderr.splitlines()] or lines
     if done.returncode != exits.OK:
         problem = "; ".join(line.message for line in lines if line.level == "error")
-        raise StartupError(lines[-1].code, done.returncode, problem or f"restore ended with {done.returncode}")
+        status = done.returncode if done.returncode > 0 else exits.ERROR
+        raise StartupError(lines[-1].code, status, problem or f"restore ended with {done.returncode}")
     if session.as_json:
         print_json({"ok": True, "restored": str(file.absolute()), "kept": lines[-1].kept})
     else:

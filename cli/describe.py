@@ -35,8 +35,11 @@ RUN_COLUMNS = [
 def zone_of(job: JobView) -> tzinfo | None:
     """The zone in which the job's slots are read: its own, else this terminal's (None)."""
     name = job.schedule.tz if isinstance(job.schedule, Cron) and job.schedule.tz else job.tz
-    if name is None:
-        return None
+    return None if name is None else named_zone(name)
+
+
+def named_zone(name: str) -> tzinfo | None:
+    """None for one that this machine does not know."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):

@@ -41,6 +41,6 @@ def holder(lock: Path) -> ProcessIdentity | None:
     that would make it look held to somebody else."""
     try:
         identity = msgspec.json.decode(lock.read_bytes(), type=ProcessIdentity)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
     return identity if is_alive(identity) else None

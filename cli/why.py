@@ -2,11 +2,10 @@
 
 import re
 from datetime import tzinfo
-from zoneinfo import ZoneInfo
 
 import click
 
-from cronward.cli.describe import facts_text, run_state
+from cronward.cli.describe import facts_text, named_zone, run_state
 from cronward.cli.session import Session, print_json, with_requests
 from cronward.cli.text import safe
 from cronward.cli.times import duration, relative, stamp
@@ -76,7 +75,7 @@ def _meant(time: str, first: WhyView) -> tuple[int, int, int]:
         at_ms = first.now_ms + (ms if match[1] == "+" else -ms)
         return at_ms, ms if match[1] == "+" else at_ms, 1
     try:
-        at_ms = around_in_zone_ms(time, first.tz)
+        at_ms = around_in_zone_ms(time, first.tz if named_zone(first.tz) else "UTC")
     except InvalidRequest as error:
         raise InvalidRequest("time", error.problem) from None
     return at_ms, 0, _MINUTE_MS if _NO_SECONDS.fullmatch(time.strip()) else 1
@@ -84,7 +83,7 @@ def _meant(time: str, first: WhyView) -> tuple[int, int, int]:
 
 def why_text(answer: WhyView) -> str:
     """The cause in a sentence, then what belongs to it."""
-    zone = ZoneInfo(answer.tz)
+    zone = named_zone(answer.tz)
     at_ms = answer.asked_ms if answer.slot_ms is None else answer.slot_ms
     run = answer.run
     facts: list[tuple[str, str | None]] = [
@@ -102,7 +101,7 @@ def why_text(answer: WhyView) -> str:
     return facts_text(facts)
 
 
-def _sentence(answer: WhyView, zone: tzinfo) -> str:
+def _sentence(answer: WhyView, zone: tzinfo | None) -> str:
     text = _SENTENCES[answer.cause].format(
         late=_late(answer),
         ended=_ended(answer),
@@ -160,7 +159,7 @@ def _caught_up(answer: WhyView) -> str:
     return ", and left out" if answer.run is None else ", and is made up for by one run"
 
 
-def _delay(answer: WhyView, zone: tzinfo) -> str | None:
+def _delay(answer: WhyView, zone: tzinfo | None) -> str | None:
     """What held its run up."""
     match answer.delayed_by:
         case Cause.DOWN | Cause.PAUSED:

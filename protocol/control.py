@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol import decoding
 from cronward.protocol.errors import ErrorBody
 from cronward.protocol.job import DATE_MAX_MS
 
@@ -180,4 +181,4 @@ _request_decoder = msgspec.json.Decoder(Request)
 
 def decode_request(data: bytes) -> Request:
     """Raises msgspec.DecodeError."""
-    return _request_decoder.decode(data)
+    return decoding.decode(_request_decoder, data)

@@ -75,7 +75,7 @@ def decide(job: Job, ended: Ended, rules: RetryRules) -> After:
     if definition is None or job.changed or not definition.enabled:
         return after
     if isinstance(definition.schedule, At):
-        return _one_shot(after, definition, ended, rules)
+        return _one_shot(after, definition, definition.schedule, ended, rules)
     if ended.forced:
         return after
     if _is_failure(ended):
@@ -107,10 +107,11 @@ def _counted(job: Job, ended: Ended, rules: RetryRules) -> After:
             return After(0, 0, job.deadline, None)
 
 
-def _one_shot(after: After, definition: Definition, ended: Ended, rules: RetryRules) -> After:
-    """Used up, unless the slot was still to come when the run was asked for by hand, or the error may pass. Whatever
-    else was planned (a retry, a late run) was for the slot that this run has served."""
-    served = ended.forced and isinstance(definition.schedule, At) and parse_at(definition.schedule.at) <= ended.asked_ms
+def _one_shot(after: After, definition: Definition, schedule: At, ended: Ended, rules: RetryRules) -> After:
+    """Used up, unless the error may pass, or something is still planned: the slot itself, where a run by hand came
+    before it, and what is planned for it (a retry, a late run), where a run by hand after it has not started."""
+    never_started = ended.status is Status.SKIPPED or ended.reason is Reason.LAUNCH_LOST
+    served = ended.forced and parse_at(schedule.at) <= ended.asked_ms and not never_started
     if after.deadline is not None and not served:
         return after
     after = after._replace(deadline=None)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from cronward.protocol.config import RetryConfig
-from cronward.protocol.job import Retry
+from cronward.protocol.job import At, Retry, Schedule
 from cronward.schedule.retry import Failure
 
 
@@ -69,6 +69,14 @@ def retry_delay_ms(rules: RetryRules, failure: Failure, errors: int, seed: str) 
         return None
     delay_ms = _step(rules.delays_ms, errors)
     return round(delay_ms * (1 + rules.jitter * (2 * _fraction(seed) - 1)))
+
+
+def gate_ms(rules: RetryRules, schedule: Schedule, until_ms: int | None, now_ms: int) -> int | None:
+    """Until when slots are left out since the job has failed, None if they are not. A one-shot has no other slot; and
+    no window is longer than the ladder, so one that seems to be was opened by a clock that was ahead."""
+    if until_ms is None or until_ms <= now_ms or isinstance(schedule, At):
+        return None
+    return until_ms if until_ms <= now_ms + max(rules.ladder_ms) else None
 
 
 def backoff_ms(rules: RetryRules, errors: int) -> int:

@@ -4,6 +4,9 @@ from cronward.protocol.job import At, Every, Schedule
 from cronward.schedule.deadline import Deadline, Kind
 from cronward.schedule.planner import next_slot_ms
 
+ONE_SHOT_MS = 3_600_000
+"""It has no intervals: what puts it off longer than this is said."""
+
 
 def is_far_ahead(
     schedule: Schedule, deadline: Deadline, *, job_id: str, changed_ms: int, last_run_ms: int | None, now_ms: int
@@ -34,7 +37,7 @@ def has_anchor_ahead(schedule: Schedule, now_ms: int) -> bool:
 def _second_ms(schedule: Schedule, job_id: str, now_ms: int) -> float:
     """When the second slot from now comes, as if a grid that begins later had begun already; never if there is none."""
     if isinstance(schedule, At):
-        return now_ms
+        return now_ms + ONE_SHOT_MS
     if isinstance(schedule, Every) and has_anchor_ahead(schedule, now_ms):
         return now_ms + 2 * schedule.every_ms
     slot_ms: int | None = now_ms

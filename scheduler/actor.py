@@ -127,7 +127,7 @@ class Actor:
         """Nothing of the batch could be written: each message is tried alone. What writes nothing is done, requests
         that do are refused, and facts come again since nobody heard that they were recorded."""
         world = self._world
-        if world.storage_error is None:
+        if world.storage_error != str(error):
             log.error(_BLOCKED[error.code], f"{error}; nothing new is started until this is mended")
         world.storage_error = str(error)
         self._more = False

@@ -77,12 +77,10 @@ def _decide(turn: Turn, job: JobRow) -> None:
 
 def _waits_for_backoff(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> bool:
     """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot."""
-    until_ms = job.backoff_until_ms
-    if deadline.kind not in (Kind.SLOT, Kind.BACKOFF) or until_ms is None or until_ms <= turn.now_ms:
+    rules = backoff.rules(turn.world.settings.config.retry, definition.retry)
+    until_ms = backoff.gate_ms(rules, definition.schedule, job.backoff_until_ms, turn.now_ms)
+    if until_ms is None or deadline.kind not in (Kind.SLOT, Kind.BACKOFF):
         return False
-    ladder_ms = backoff.rules(turn.world.settings.config.retry, definition.retry).ladder_ms
-    if isinstance(definition.schedule, jobs.At) or until_ms > turn.now_ms + max(ladder_ms):
-        return False  # a one-shot has no other slot; no window is that long, so the clock was set back
     _set_deadline(turn, job, Deadline(until_ms, Kind.BACKOFF))
     slot_decisions.note(turn, job.job_id, Decision.BACKOFF, deadline.slot, until_ms)
     return True

@@ -6,10 +6,13 @@ from itertools import pairwise
 import msgspec
 
 from cronward.protocol import job as jobs
+from cronward.schedule import backoff
 from cronward.schedule.deadline import Deadline
+from cronward.schedule.far_ahead import is_far_ahead
+from cronward.schedule.planner import Unplannable
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.changes import Detail, Scheduling
-from cronward.scheduler.rows import RunRow, find_job, integer, run_rows
+from cronward.scheduler.rows import JobRow, RunRow, find_job, integer, run_rows
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import Row, Store
 from cronward.scheduler.world import Mode, World
@@ -66,7 +69,7 @@ class Facts(msgspec.Struct, frozen=True):
     """About one job, and around one slot of it. Spells and outages are in the order of time.
 
     `runs` are those that the schedule asked for: the last one before the slot, the slot's own, the first one after it.
-    `deadline`, `backoff_until_ms` and `flag` are of now; `queue_held_by` says why queued runs are not started,
+    `deadline`, `gate_ms` (backoff), `far_ahead`, `flag` are of now; `queue_held_by` says why queued runs do not start,
     `holds_up` why due jobs are not served now; None: nothing is in the way. All runs from `kept_since_ms` on are kept.
     """
 
@@ -77,8 +80,8 @@ class Facts(msgspec.Struct, frozen=True):
     down: list[Outage] = []
     paused: list[Outage] = []
     deadline: Deadline | None = None
-    backoff_until_ms: int | None = None
-    last_run_ms: int | None = None
+    gate_ms: int | None = None
+    far_ahead: bool = False
     flag: str | None = None
     holds_up: str | None = None
     queue_held_by: str | None = None
@@ -97,8 +100,8 @@ def load(world: World, store: Store, job_id: str) -> Facts:
         down=downtimes(lives),
         paused=pauses([_change(row) for row in store.rows("changes_of_service")], lives),
         deadline=job.deadline if job else None,
-        backoff_until_ms=job.backoff_until_ms if job else None,
-        last_run_ms=job.last_run_ms if job else None,
+        gate_ms=_gate_ms(world, job, definition),
+        far_ahead=_is_far_ahead(world, job, definition),
         flag=job.flag if job else None,
         holds_up=_holds_up(world),
         queue_held_by=_queue_held_by(world, store),
@@ -170,6 +173,29 @@ def _holds_up(world: World) -> str | None:
     if not world.caught_up:
         return "no launcher has said yet what became of earlier runs"
     return world.storage_error
+
+
+def _gate_ms(world: World, job: JobRow | None, definition: jobs.Definition | None) -> int | None:
+    if job is None or definition is None:
+        return None
+    rules = backoff.rules(world.settings.config.retry, definition.retry)
+    return backoff.gate_ms(rules, definition.schedule, job.backoff_until_ms, world.clock.wall_ms())
+
+
+def _is_far_ahead(world: World, job: JobRow | None, definition: jobs.Definition | None) -> bool:
+    if job is None or definition is None or job.deadline is None:
+        return False
+    try:
+        return is_far_ahead(
+            definition.schedule,
+            job.deadline,
+            job_id=job.job_id,
+            changed_ms=job.scheduled_ms,
+            last_run_ms=job.last_run_ms,
+            now_ms=world.clock.wall_ms(),
+        )
+    except Unplannable:
+        return False
 
 
 def _queue_held_by(world: World, store: Store) -> str | None:

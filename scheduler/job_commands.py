@@ -132,7 +132,9 @@ def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, 
     stated["schedule"] = _keep_settled(current.schedule, wanted.schedule)
     stated["pacing"] = pacing.settle(wanted.pacing, wanted.schedule)
     if "enabled" in raw:
-        stated["enabled"] = wanted.enabled
+        stated["enabled"] = wanted.enabled and not (
+            stated["schedule"] == current.schedule and _is_used_up(current, turn.now_ms)
+        )
     target = msgspec.structs.replace(current, **stated)
     if target == current:
         view = job_views.load_view(turn.store, job.job_id)
@@ -147,7 +149,7 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
     target = msgspec.structs.replace(target, schedule=schedule, pacing=pacing.settle(target.pacing, schedule))
     if schedule != current.schedule:
         target = _settled(turn, target, job.job_id)
-    elif reschedule and job.scheduled_ms > turn.now_ms and isinstance(schedule, jobs.Every):
+    elif job.scheduled_ms > turn.now_ms and isinstance(schedule, jobs.Every):
         target = msgspec.structs.replace(target, schedule=_begun(schedule, turn.now_ms))
     data = jobs.encode(target)
     turn.store.run(
@@ -172,7 +174,7 @@ def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None
     """Planned from now on, so that an edit never makes up a missed slot; what an active run leads to does not count."""
     live = live_run(turn.store, job.job_id)
     if job.deadline is not None and job.deadline.kind is Kind.CATCH_UP:
-        slot_decisions.note(turn, job.job_id, Decision.DROPPED, job.deadline.slot, job.deadline.slot)
+        slot_decisions.note(turn, job.job_id, Decision.DROPPED, job.deadline.slot, turn.now_ms)
     turn.store.run(
         "activate_schedule",
         position=job.position,
@@ -218,9 +220,10 @@ def _keep_settled(current: jobs.Schedule, wanted: jobs.Schedule) -> jobs.Schedul
 
 def _begun(schedule: jobs.Every, now_ms: int) -> jobs.Every:
     """The same grid, begun by now: a clock that was ahead was its anchor."""
-    ahead_ms = max(0, (schedule.anchor_ms or 0) - now_ms)
-    intervals = -(-ahead_ms // schedule.every_ms)
-    return msgspec.structs.replace(schedule, anchor_ms=(schedule.anchor_ms or 0) - intervals * schedule.every_ms)
+    anchor_ms = now_ms if schedule.anchor_ms is None else schedule.anchor_ms
+    intervals = -(-max(0, anchor_ms - now_ms) // schedule.every_ms)
+    begun_ms = anchor_ms - intervals * schedule.every_ms
+    return msgspec.structs.replace(schedule, anchor_ms=begun_ms if begun_ms >= 0 else now_ms)
 
 
 def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int | None:
@@ -240,14 +243,21 @@ def _check_not_over(turn: Turn, schedule: jobs.At, job_id: str) -> None:
     """A one-shot has one slot: enabled without it, it would wait for nothing."""
     at_ms = parse_at(schedule.at)
     run_id = ids.slot_run_id(turn.world.settings.config.store_key, job_id, at_ms)
-    if find_run(turn.store, run_id) is not None:
-        problem = "has had its run"
+    run = find_run(turn.store, run_id)
+    if run is not None:
+        problem = "is over" if run.state == "skipped" else "has had its run"
     elif at_ms < turn.now_ms - PAST_GRACE_MS:
         problem = "is over"
     else:
         return
     allowed = "another time, or a run by hand (cron.run)"
     raise refusal("schedule.at", problem, value=schedule.at, allowed=allowed)
+
+
+def _is_used_up(definition: jobs.Definition, now_ms: int) -> bool:
+    """A one-shot that is off since it had its slot: to declare it again is no new slot."""
+    schedule = definition.schedule
+    return isinstance(schedule, jobs.At) and not definition.enabled and parse_at(schedule.at) <= now_ms
 
 
 def _definition(job: JobRow) -> jobs.Definition:

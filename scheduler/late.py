@@ -12,6 +12,9 @@ from cronward.scheduler.rows import JobRow, live_run
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.world import Turn
 
+WAIT_MS = 5_000
+"""How often a one-shot that is held up by a run by hand is looked at."""
+
 
 class Course(NamedTuple):
     """What happens at a deadline: the slot that is requested now, if one is, and the deadline after it."""
@@ -49,6 +52,8 @@ def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Dea
     pace = catch_up.pace(config)
     natural_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=turn.now_ms)
     if live_run(turn.store, job.job_id) is not None:
+        if isinstance(definition.schedule, jobs.At):
+            return Course(None, Deadline(turn.now_ms + WAIT_MS, Kind.CATCH_UP, deadline.slot))
         then = catch_up.following(Missed([deadline.slot], natural_ms), pace, turn.now_ms)
         if then is None or then.kind is not Kind.CATCH_UP:
             _note(turn, job, Decision.DROPPED, deadline.slot, turn.now_ms)
@@ -64,8 +69,8 @@ def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Dea
 
 
 def wait_for_live_run(turn: Turn, job: JobRow, slot_ms: int) -> None:
-    """A run by hand goes on at the only slot of a one-shot: the slot is served when that is over."""
-    due_ms = turn.now_ms + catch_up.pace(turn.world.settings.config.catch_up).spacing_ms
+    """A run by hand goes on at the only slot of a one-shot: the slot is served within WAIT_MS after that is over."""
+    due_ms = turn.now_ms + WAIT_MS
     turn.store.run(
         "set_deadline", position=job.position, next_due_ms=due_ms, due_kind=Kind.CATCH_UP, due_slot_ms=slot_ms
     )

@@ -8,32 +8,35 @@ from pathlib import Path
 
 from cronward.protocol import locks, log
 
+STRANGERS_MAX = 100
+
 
 class LauncherDoor:
-    """Knows who was let in last and who was turned away last, so that each is looked at, and told of, once."""
+    """Knows who was let in last, who before that, and which strangers it has told of."""
 
     def __init__(self, lock: Path) -> None:
         self._lock = lock
         self._admitted_pid: int | None = None
-        self._stranger_pid: int | None = None
+        self._former_pid: int | None = None
+        self._strangers: set[int] = set()
 
     def admits(self, pid: int | None) -> bool:
         """Whether a message of process `pid` is taken. Where the sender or the lock's holder cannot be told (no
-        credentials, another pid namespace, an unreadable file), nobody is turned away."""
+        credentials, an unreadable file), nobody is turned away."""
         if not pid or pid == self._admitted_pid:
             return True
         holder = locks.last_holder(self._lock)
         if holder is None:
             return True
         if holder.pid == pid:
-            self._admitted_pid = pid
+            self._former_pid, self._admitted_pid = self._admitted_pid, pid
             return True
-        if pid != self._stranger_pid:
+        if pid != self._former_pid and pid not in self._strangers and len(self._strangers) < STRANGERS_MAX:
+            self._strangers.add(pid)
             log.error(
                 "launcher.stranger",
                 "a process that does not hold the launcher lock speaks as the launcher; it gets no answer",
                 launcher_pid=pid,
                 lock=str(self._lock),
             )
-        self._stranger_pid = pid
         return False

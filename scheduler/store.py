@@ -96,11 +96,14 @@ class Store:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Device and inode; None if there is no such file. (To open it would do harm: closing it drops SQLite's locks.)"""
+    """Device and inode; None if there is no such file. (To open it would do harm: closing it drops SQLite's locks.)
+    Raises StorageFailed if that cannot be told."""
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise StorageFailed(f"{path}: {error.strerror}") from error
     return found.st_dev, found.st_ino
 
 

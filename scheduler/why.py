@@ -6,7 +6,6 @@ from cronward.protocol.job import At, Schedule
 from cronward.protocol.why import Cause
 from cronward.schedule import around, planner
 from cronward.schedule.deadline import Kind
-from cronward.schedule.far_ahead import was_set_ahead
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.changes import CRONWARD
 from cronward.scheduler.facts import Decided, Facts, Outage, Spell
@@ -71,7 +70,7 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         return Explanation(Cause.FLAGGED, None, detail=str(error))
     if not spell.scheduling.enabled:
         return _off(facts.spells, spell, at_ms)
-    return _coming(facts, at_ms, now_ms) if at_ms > now_ms else _past(facts, at_ms, now_ms)
+    return _coming(facts, at_ms) if at_ms > now_ms else _past(facts, at_ms, now_ms)
 
 
 def _spell_at(spells: list[Spell], at_ms: int) -> Spell | None:
@@ -161,14 +160,15 @@ def _off(spells: list[Spell], spell: Spell, at_ms: int) -> Explanation:
     return Explanation(cause, at_ms, since_ms=first.from_ms, by=by, detail=why)
 
 
-def _coming(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
-    deadline, backoff_ms = facts.deadline, facts.backoff_until_ms
+def _coming(facts: Facts, at_ms: int) -> Explanation:
+    deadline = facts.deadline
     if facts.flag is not None:
         return Explanation(Cause.FLAGGED, at_ms, detail=facts.flag)
-    if backoff_ms is not None and at_ms < backoff_ms and deadline is not None and deadline.kind is Kind.SLOT:
-        return Explanation(Cause.BACKOFF, at_ms, until_ms=backoff_ms)
+    gated = facts.gate_ms is not None and at_ms < facts.gate_ms
+    if gated and deadline is not None and deadline.kind in (Kind.SLOT, Kind.BACKOFF):
+        return Explanation(Cause.BACKOFF, at_ms, until_ms=facts.gate_ms)
     if deadline is not None and at_ms < deadline.due_ms and at_ms != deadline.slot:
-        if deadline.kind is Kind.SLOT or was_set_ahead(deadline, last_run_ms=facts.last_run_ms, now_ms=now_ms):
+        if deadline.kind is Kind.SLOT or facts.far_ahead:
             return Explanation(Cause.FAR_AHEAD, at_ms, until_ms=deadline.due_ms)
         if deadline.kind is Kind.BACKOFF:
             return Explanation(Cause.BACKOFF, at_ms, until_ms=deadline.due_ms)
@@ -204,8 +204,8 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
                 return Explanation(Cause.CONSUMED, at_ms, made.run_id)
             case Decision.BACKOFF:
                 return Explanation(Cause.BACKOFF, at_ms, made.run_id, until_ms=made.until_ms)
-            case Decision.DEFERRED if _is_deferred(facts, made, at_ms, now_ms):
-                return Explanation(Cause.DEFERRED, at_ms, until_ms=made.until_ms)
+            case Decision.DEFERRED if (until_ms := _deferred_until_ms(facts, made, at_ms, now_ms)) is not None:
+                return Explanation(Cause.DEFERRED, at_ms, until_ms=until_ms)
             case Decision.DROPPED:
                 outage = _outage(facts, at_ms)
                 if outage is not None:
@@ -215,10 +215,12 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
     return None
 
 
-def _is_deferred(facts: Facts, made: Decided, at_ms: int, now_ms: int) -> bool:
-    """Still: an edit may have taken its place away."""
-    waits = facts.deadline is not None and facts.deadline.slot == at_ms
-    return made.slot_ms == at_ms and made.until_ms > now_ms and waits
+def _deferred_until_ms(facts: Facts, made: Decided, at_ms: int, now_ms: int) -> int | None:
+    """Until when it still waits; None if an edit took its place away."""
+    deadline = facts.deadline
+    if made.slot_ms != at_ms or deadline is None or deadline.slot != at_ms or deadline.due_ms <= now_ms:
+        return None
+    return deadline.due_ms
 
 
 def _missed(facts: Facts, at_ms: int, cause: Cause, outage: Outage) -> Explanation:

@@ -133,6 +133,10 @@ def test_a_one_shot_that_is_forced_after_its_slot_has_been_served(planned: Deadl
     failing = after(ONCE, failed(forced=True, asked_ms=at_ms), planned)
     assert (failing.fate, failing.deadline) == (Fate.USED_UP, None)
     assert after(ONCE, ok(forced=True, asked_ms=at_ms - 1), SLOT).deadline == SLOT
+    if planned is not None:  # a run that never started has served nothing
+        skipped = Ended(Status.SKIPPED, Reason.CANCELLED, "", 0, 0, "run", forced=True, asked_ms=at_ms)
+        for ended in (skipped, failed(reason=Reason.LAUNCH_LOST, forced=True, asked_ms=at_ms)):
+            assert (after(ONCE, ended, planned).fate, after(ONCE, ended, planned).deadline) == (Fate.GOES_ON, planned)
 
 
 def test_a_retry_whose_time_is_past_when_the_end_becomes_known_is_due_then() -> None:

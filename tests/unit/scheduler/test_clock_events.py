@@ -89,6 +89,29 @@ def test_b068_deadlines_that_a_wrong_clock_left_are_counted_until_they_are_recom
     assert [state for _, state in job.runs()] == ["active"]
 
 
+@pytest.mark.parametrize("every_ms", [MINUTE, 100 * 365 * DAY])
+@pytest.mark.parametrize("remedy", ["off and on", "reschedule"])
+def test_an_interval_that_was_made_by_a_clock_that_was_ahead_begins_with_the_next_edit(
+    ready: Bench, every_ms: int, remedy: str
+) -> None:
+    ready.clock.wall += 30 * DAY
+    job = Followed(ready, {"kind": "every", "everyMs": every_ms})
+    ready.clock.wall -= 30 * DAY
+    for _ in range(3):
+        ready.turn(SECOND)
+    if remedy == "reschedule":
+        job.reschedule()
+    else:
+        job.edit(enabled=False)
+        job.edit(enabled=True)
+    due_ms = job.now.state.next_run_at_ms or 0
+    assert 0 < due_ms - ready.clock.wall <= every_ms
+    assert job.now.flag is None
+    for _ in range(2):
+        ready.turn(SECOND)
+    assert far_ahead(ready) == 0
+
+
 def test_an_interval_that_is_to_begin_later_is_no_fault_of_the_clock(ready: Bench) -> None:
     later = Followed(ready, {"kind": "every", "everyMs": HOUR, "anchorMs": ready.clock.wall + 30 * DAY})
     ready.clock.wall -= 5 * MINUTE

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cronward.protocol.job import Command, Cron, Definition, Every
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Status
-from cronward.protocol.views import JobView
+from cronward.protocol.views import JobView, WhyView
 from cronward.scheduler import due, ledger
 from cronward.scheduler.rows import JobRow, find_job
 from cronward.scheduler.world import Turn
@@ -131,6 +131,9 @@ def test_a_one_shot_waits_for_a_run_by_hand_that_lasts_over_its_slot(ready: Benc
     for _ in range(12):
         ready.turn(1_000)
     assert [state for _, state in runs_of(ready, job)] == ["active"]
+    for at_ms in (slot_ms, None):
+        asked = {"id": job.id} | ({"atMs": at_ms} if at_ms else {})
+        assert ready.ask("cron.why", WhyView, asked).cause == "deferred"
     finish(ready, job)
     assert ready.job(job).enabled
     for _ in range(6):

@@ -222,6 +222,12 @@ def test_a_declared_one_shot_converges_however_its_time_is_written(ready: Bench)
         again = ready.ask("cron.add", AddResult, wanted | {"deleteAfterRun": False})
         assert (again.created, again.updated, again.job.id) == (False, False, made.job.id)
         ready.turn(3_600_000)  # and so it does when its time is long over
+    ready.turns()
+    for run_id, state in ready.states().items():
+        if state == "active":
+            ready.report(run_id)
+    again = ready.ask("cron.add", AddResult, wanted | {"deleteAfterRun": False, "enabled": True})
+    assert (again.created, again.updated, again.job.enabled) == (False, False, False)
 
 
 def test_declaring_a_job_again_brings_it_in_line(ready: Bench) -> None:

@@ -158,7 +158,13 @@ class Ledger(RuleBasedStateMachine):
         }
         with unless_removed():
             was_on = self.bench.job(job).enabled
-            self.bench.ask("cron.update", JobView, {"id": job.id, "patch": fields[patch], "cancel": cancel})
+            try:
+                self.bench.ask("cron.update", JobView, {"id": job.id, "patch": fields[patch], "cancel": cancel})
+            except Refusal as refusal:
+                if refusal.error.details.get("field") != "schedule.at" or patch != "on":
+                    raise
+                assert not self.bench.job(job).enabled  # a one-shot that is over
+                return
             if patch == "on" and not was_on:
                 self.counters[job.id] = (0, self.counters.get(job.id, (0, 0))[1])
 

@@ -119,6 +119,18 @@ def test_a_backup_in_the_batch_that_found_the_disk_full_is_made(ready: Bench, di
     assert not (tmp_path / "copy.part").exists()
 
 
+def test_a_state_directory_that_became_something_else(ready: Bench, tmp_path: Path) -> None:
+    state = ready.paths.state
+    state.rename(tmp_path / "away")
+    state.touch()
+    with pytest.raises(Refusal, match="STORAGE_MOVED"):
+        ready.add()
+    state.unlink()
+    (tmp_path / "away").rename(state)
+    ready.turns()
+    ready.add()
+
+
 @pytest.mark.parametrize("other", [False, True])
 def test_a_database_that_is_not_at_its_path_takes_nothing_until_it_is_back(
     ready: Bench, caplog: pytest.LogCaptureFixture, tmp_path: Path, *, other: bool
