@@ -3,7 +3,8 @@
 from cronward.protocol import ids, launch, log
 from cronward.protocol import job as jobs
 from cronward.protocol.outcome import Reason
-from cronward.scheduler import admission, aftermath, due, ledger, settings
+from cronward.scheduler import admission, aftermath, ledger, settings
+from cronward.scheduler.flags import UNREADABLE, flag
 from cronward.scheduler.rows import find_job, text
 from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn
@@ -45,7 +46,7 @@ def _activate(turn: Turn, run_id: str, job_id: str) -> None:
     definition = aftermath.readable(job)
     if definition is None:
         ledger.withdraw(turn, run_id, Reason.UNKNOWN_KIND, "the stored definition cannot be read by this release")
-        due.flag(turn, job, due.UNREADABLE)
+        flag(turn, job, UNREADABLE)
         return
     if ledger.activate(turn, run_id):
         turn.effects.to_launcher.append(_launch(turn, run_id, job.definition, definition.payload))

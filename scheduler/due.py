@@ -7,6 +7,7 @@ from cronward.schedule import auto_disable, backoff, catch_up, planner
 from cronward.schedule.auto_disable import Cause
 from cronward.schedule.deadline import Deadline, Kind
 from cronward.scheduler import aftermath, disabling, late, ledger, review, slot_decisions
+from cronward.scheduler.flags import EXHAUSTED, UNREADABLE, flag
 from cronward.scheduler.late import Course
 from cronward.scheduler.rows import JobRow, job_rows, live_run
 from cronward.scheduler.slot_decisions import Decision
@@ -15,8 +16,6 @@ from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
 """Due jobs per turn: the first of a burst are launched while the others are still being requested."""
-EXHAUSTED = "the schedule has no further slot"
-UNREADABLE = "the stored definition cannot be read by this release"
 
 
 def may_decide(world: World) -> bool:
@@ -173,9 +172,3 @@ def _flag_unplannable(turn: Turn, job: JobRow, definition: jobs.Definition, erro
     errors = job.schedule_errors + 1
     if auto_disable.after_schedule_errors(errors, turn.world.settings.config.retry.disable_after_schedule_errors):
         disabling.auto(turn, job, definition, Cause.SCHEDULE_ERRORS, errors, str(error))
-
-
-def flag(turn: Turn, job: JobRow, problem: str) -> None:
-    """The job cannot be run: visible, and never in the way of others."""
-    turn.store.run("flag_job", position=job.position, flag=problem)
-    log.error("job.flagged", problem, job=job.job_id)

@@ -10,6 +10,7 @@ from cronward.schedule import planner, zone_database
 from cronward.schedule.deadline import Deadline, Kind
 from cronward.schedule.far_ahead import is_far_ahead
 from cronward.scheduler import aftermath
+from cronward.scheduler.flags import EXHAUSTED, flag
 from cronward.scheduler.rows import JobRow, job_rows, text
 from cronward.scheduler.world import Turn
 
@@ -75,6 +76,9 @@ def _look_at(turn: Turn, job: JobRow) -> bool:
             and _has_moved(definition.schedule, job, deadline)
         ):
             moved_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=turn.now_ms)
+            if moved_ms is None:
+                flag(turn, job, EXHAUSTED)
+                return False
             turn.store.run(
                 "set_deadline", position=job.position, next_due_ms=moved_ms, due_kind=Kind.SLOT, due_slot_ms=None
             )

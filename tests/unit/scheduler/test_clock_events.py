@@ -13,7 +13,7 @@ from cronward.protocol.views import ServiceStatus
 from cronward.schedule import zone_database
 from cronward.schedule.planner import next_slot_ms
 from tests.support.following import Followed
-from tests.support.scheduler_bench import Bench
+from tests.support.scheduler_bench import START_MS, Bench
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 MINUTELY = {"kind": "cron", "expr": "* * * * *", "tz": "UTC"}
@@ -279,3 +279,18 @@ def test_zones_that_changed_between_two_lives(
     ready.turn(SECOND)
     ready.turn(SECOND)
     assert berlin.due != before
+
+
+def test_a_zone_change_that_leaves_a_job_without_any_slot_flags_it(
+    ready: Bench, zones_restored: None, request: pytest.FixtureRequest
+) -> None:
+    """Its last slot is three hours ahead in Berlin; by Tokyo's clocks that time is over."""
+    assert ready.clock.wall == START_MS
+    last = Followed(ready, {"kind": "cron", "expr": "0 0 12 15 1 * 2027", "tz": "Europe/Berlin"})
+    assert last.due is not None
+    request.getfixturevalue("other_zones")
+    for _ in range(62):
+        ready.turn(SECOND)
+    state = last.now.state
+    assert state.next_run_at_ms is None
+    assert last.now.flag == "the schedule has no further slot"
