@@ -85,7 +85,7 @@ def at_fields(text: str, tz: str | None, now_ms: int) -> Fields:
         if tz is not None:
             raise click.UsageError("--tz is only valid with --cron or an --at without offset.")
         if after_ms == 0:
-            raise click.UsageError(f"Invalid --at {text!r}: it has to lie ahead; `cronward run JOB` is for now.")
+            raise click.UsageError(f"Invalid --at {text!r}: it has to lie ahead; `cronward run JOB` runs it now.")
         return {"kind": "at", "at": iso_utc(now_ms + after_ms)}
     try:
         return {"kind": "at", "at": iso_utc(parse_at(text)) if tz is None else at_in_zone(text, tz)}

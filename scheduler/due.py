@@ -76,9 +76,11 @@ def _decide(turn: Turn, job: JobRow) -> None:
 
 def _waits_for_backoff(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> bool:
     """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot."""
+    if job.backoff_until_ms is None or deadline.kind not in (Kind.SLOT, Kind.BACKOFF):
+        return False
     rules = backoff.rules(turn.world.settings.config.retry, definition.retry)
     until_ms = backoff.gate_ms(rules, definition.schedule, job.backoff_until_ms, turn.now_ms)
-    if until_ms is None or deadline.kind not in (Kind.SLOT, Kind.BACKOFF):
+    if until_ms is None:
         return False
     _set_deadline(turn, job, Deadline(until_ms, Kind.BACKOFF))
     slot_decisions.note(turn, job.job_id, Decision.BACKOFF, deadline.slot, until_ms)
