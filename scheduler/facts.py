@@ -12,7 +12,8 @@ from cronward.schedule.far_ahead import is_far_ahead
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.changes import Detail, Scheduling
-from cronward.scheduler.rows import JobRow, RunRow, find_job, integer, run_rows
+from cronward.scheduler.retention import FORGOTTEN_UNTIL
+from cronward.scheduler.rows import JobRow, RunRow, find_job, integer, run_rows, text
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import Row, Store
 from cronward.scheduler.world import Mode, World
@@ -209,7 +210,8 @@ def _kept_since_ms(world: World, store: Store, job_id: str) -> int:
     kept = world.settings.config.retention
     row = store.row("surplus_run_of_job", job_id=job_id, keep=kept.runs_per_job - 1)
     oldest_ms = world.clock.wall_ms() - round(kept.days * 86_400_000)
-    return oldest_ms if row is None else max(oldest_ms, integer(row[0]))
+    forgotten = store.row("get_meta", key=FORGOTTEN_UNTIL)
+    return max(oldest_ms, integer(row[0]) if row else 0, int(text(forgotten[0])) if forgotten else 0)
 
 
 def _change(row: Row) -> Change:

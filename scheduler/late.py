@@ -24,16 +24,16 @@ class Course(NamedTuple):
 
 
 def missed(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:
-    """The deadline came while nobody looked. Raises Unplannable."""
+    """The deadline came while nobody looked. A run that was live when it came consumes it; one that was asked for
+    later, by hand or for an earlier missed slot, is waited for. Raises Unplannable."""
     config = turn.world.settings.config.catch_up
     rules = catch_up.rules(config, definition.catch_up)
     found = catch_up.missed(definition.schedule, rules, job_id=job.job_id, oldest_ms=deadline.slot, now_ms=turn.now_ms)
     natural = None if found.natural_ms is None else Deadline(found.natural_ms)
-    if live_run(turn.store, job.job_id) is not None:
+    live = live_run(turn.store, job.job_id)
+    if live is not None and (isinstance(definition.schedule, jobs.At) or live.requested_ms <= deadline.slot):
         return Course(deadline.slot, natural)  # which will be consumed
-    place = None
-    if found.wanted_ms:
-        place = turn.world.attention.queue.deadline(found.wanted_ms[0], found.natural_ms)
+    place = _place(turn, found, is_busy=live is not None)
     if place is None:
         _note(turn, job, Decision.DROPPED, deadline.slot, turn.now_ms)
         return Course(None, natural)
@@ -44,6 +44,16 @@ def missed(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadl
         _note(turn, job, Decision.DEFERRED, slot_ms, place.due_ms)
         return Course(None, place)
     return Course(slot_ms, catch_up.following(Missed(rest, found.natural_ms), catch_up.pace(config), turn.now_ms))
+
+
+def _place(turn: Turn, found: Missed, *, is_busy: bool) -> Deadline | None:
+    """When the first of the missed slots is run; None if there is none, or no time before the next slot."""
+    if not found.wanted_ms:
+        return None
+    if not is_busy:
+        return turn.world.attention.queue.deadline(found.wanted_ms[0], found.natural_ms)
+    place = catch_up.following(found, catch_up.pace(turn.world.settings.config.catch_up), turn.now_ms)
+    return place if place is not None and place.kind is Kind.CATCH_UP else None
 
 
 def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:

@@ -12,6 +12,8 @@ NOTICES_KEPT_MS = 30 * 24 * 3600 * 1000
 DECISIONS_KEPT_MS = 30 * 24 * 3600 * 1000
 CHANGES_KEPT = 100_000
 LIVES_KEPT = 1_000
+FORGOTTEN_UNTIL = "forgotten_until_ms"
+"""Key in meta: runs that ended before this may be gone, whatever the clock or the configuration says by now."""
 
 
 class Retention:
@@ -25,7 +27,8 @@ class Retention:
         kept = turn.world.settings.config.retention
         store, now_ms = turn.store, turn.now_ms
         before_ms = now_ms - int(kept.days * 86_400_000)
-        store.run("forget_old", now_ms=now_ms, before_ms=before_ms, limit=MARK_BATCH)
+        if store.run("forget_old", now_ms=now_ms, before_ms=before_ms, limit=MARK_BATCH):
+            store.run("raise_meta", key=FORGOTTEN_UNTIL, value=str(before_ms))
         for _ in range(JOBS_PER_SWEEP):
             row = store.row("jobs_with_history_after", after=self._cursor)
             if row is None or row[0] is None:

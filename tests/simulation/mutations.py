@@ -32,6 +32,7 @@ from tests.simulation.checkers.one_live_run import OneLiveRun
 from tests.simulation.checkers.queue_order import QueueOrder
 from tests.simulation.checkers.slot_once import SlotOnce
 from tests.simulation.checkers.terminal_rows import TerminalRows
+from tests.simulation.checkers.true_answers import TrueAnswers
 from tests.simulation.checkers.window import Window
 from tests.simulation.support.machine import Checker
 
@@ -155,10 +156,14 @@ def _silence_settles(patch: pytest.MonkeyPatch, scratch: Path) -> None:
     patch.setattr(launcher_desk, "close_epoch", close)
 
 
+def _decisions_are_not_read(patch: pytest.MonkeyPatch, scratch: Path) -> None:
+    _query(patch, "decisions_about", "until_ms >= :slot_ms", "until_ms < 0")
+
+
 MUTATIONS = [
     Mutation("slot ids of the wake-up", SlotOnce, _ids_of_the_wake_up),
     Mutation("retries from the slot", DeadlinesForward, _retry_from_the_slot),
-    Mutation("no unique live run", OneLiveRun, _no_index_of_live_runs),
+    Mutation("no unique live run", OneLiveRun, _no_index_of_live_runs, days=8),
     Mutation("the next slot but one", NothingForgotten, _next_slot_but_one),
     Mutation("newest first", QueueOrder, _newest_first),
     Mutation("interruptions count", Counters, _interruptions_count),
@@ -167,4 +172,5 @@ MUTATIONS = [
     Mutation("a wide window", Window, _wide_window),
     Mutation("active runs are not counted", Capacity, _active_runs_are_not_counted, capacity=4),
     Mutation("silence settles", HonestLedger, _silence_settles),
+    Mutation("decisions are not read", TrueAnswers, _decisions_are_not_read),
 ]

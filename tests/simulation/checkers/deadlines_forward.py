@@ -1,5 +1,6 @@
 """Deadlines only move forward. A failed run may bring a retry before the next natural slot, but nothing brings a
-deadline back to a slot that came already: only an edit computes it anew."""
+deadline back to a slot that came already: only an edit computes it anew. Where the clock was set back since, a failed
+run's retry is counted from the time that it is now."""
 
 from tests.simulation.support.machine import Broken
 from tests.simulation.support.seen import Changed, Edit, Job, JobState, Run, Seen, TurnEnded
@@ -46,5 +47,7 @@ class DeadlinesForward:
                 raise Broken(f"the deadline of job {position} went back from {before_ms} to {after_ms}")
             if before_ms <= wall_ms:
                 self._passed_ms[position] = before_ms
+            if position in settled and wall_ms < self._passed_ms.get(position, -1):
+                continue
             if after_ms <= self._passed_ms.get(position, -1):
                 raise Broken(f"job {position} is due again at {after_ms}; {self._passed_ms[position]} has come")

@@ -12,6 +12,7 @@ from tests.simulation.checkers.one_live_run import OneLiveRun
 from tests.simulation.checkers.queue_order import QueueOrder
 from tests.simulation.checkers.slot_once import SlotOnce
 from tests.simulation.checkers.terminal_rows import TerminalRows
+from tests.simulation.checkers.true_answers import TrueAnswers
 from tests.simulation.checkers.window import Window
 from tests.simulation.support.machine import Checker
 
@@ -26,6 +27,7 @@ EVERY: tuple[Callable[[], Checker], ...] = (
     QueueOrder,
     SlotOnce,
     TerminalRows,
+    TrueAnswers,
     Window,
 )
 

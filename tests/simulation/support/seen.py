@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from cronward.protocol.why import Cause
+
 
 class Run(NamedTuple):
     """A row of `runs`."""
@@ -134,6 +136,18 @@ class TaskEnded(NamedTuple):
     wall_ms: int
 
 
+class Explained(NamedTuple):
+    """Somebody asked at `now_ms` what became of the instant `at_ms` of a job, and was told this (see `WhyView`)."""
+
+    job_id: str
+    at_ms: int
+    now_ms: int
+    cause: Cause
+    run_id: str | None
+    since_ms: int | None
+    until_ms: int | None
+
+
 class Quiet(NamedTuple):
     """The end: everything was up for a day, and nobody asked for anything."""
 
@@ -151,5 +165,6 @@ Seen = (
     | Answered
     | TaskStarted
     | TaskEnded
+    | Explained
     | Quiet
 )

@@ -13,6 +13,7 @@ from cronward.protocol import failpoints, ids
 from cronward.schedule import zone_database
 from cronward.scheduler import retention
 from cronward.scheduler.world import Turn
+from tests.simulation.support.curious import Curious
 from tests.simulation.support.faults import Faults
 from tests.simulation.support.launcher import SimulatedLauncher
 from tests.simulation.support.machine import Broken, Checker, Machine
@@ -61,6 +62,7 @@ def _run(machine: Machine) -> None:
         machine.scheduler.start()
         machine.launcher.start()
         operator.plan()
+        Curious(machine).plan()
         faults.plan()
         _go_on_for(machine, round(scenario.days * DAY_MS))
         faults.heal()
