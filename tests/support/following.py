@@ -3,8 +3,29 @@
 from collections.abc import Mapping
 
 from cronward.protocol.outcome import Reason, Status
-from cronward.protocol.views import JobView
+from cronward.protocol.views import JobView, WhyView
+from cronward.schedule.at import parse_at
 from tests.support.scheduler_bench import Bench
+
+
+def pass_to(bench: Bench, instant: str) -> None:
+    """Time until an instant (ISO 8601), in which nothing comes due."""
+    bench.turn(parse_at(instant) - bench.clock.wall)
+
+
+def restart_at(bench: Bench, instant: str) -> None:
+    """The scheduler has been dead since the last turn, and is there again."""
+    bench.clock.advance(parse_at(instant) - bench.clock.wall)
+    bench.crash()
+    bench.reconcile()
+    bench.turns()
+
+
+def end_all(bench: Bench) -> None:
+    """Every active run ends well."""
+    for run_id, state in bench.states().items():
+        if state == "active":
+            bench.report(run_id)
 
 
 class Followed:
@@ -24,6 +45,20 @@ class Followed:
         """(kind, time) of its deadline."""
         state = self.now.state
         return None if state.next_run_at_ms is None else (state.due_kind, state.next_run_at_ms - self.zero_ms)
+
+    @property
+    def next_ms(self) -> int | None:
+        """Its deadline as epoch ms."""
+        return self.now.state.next_run_at_ms
+
+    def slots(self) -> list[int]:
+        """The slot of every run as epoch ms, oldest first."""
+        return [self.zero_ms + slot_ms for slot_ms, _ in self.runs()]
+
+    def why(self, at_ms: int | None = None) -> WhyView:
+        """What became of its slot at an instant (epoch ms), or of the last one."""
+        asked = {"id": self.view.id} if at_ms is None else {"id": self.view.id, "atMs": at_ms}
+        return self.bench.ask("cron.why", WhyView, asked)
 
     def runs(self) -> list[tuple[int, str]]:
         """(slot, state) of every run, oldest first."""

@@ -7,6 +7,7 @@ import pytest
 
 from cronward.protocol.errors import InvalidRequest
 from cronward.protocol.job import Cron
+from cronward.schedule.around import previous_slot_ms
 from cronward.schedule.planner import settle
 from tests.unit.schedule.listing import dates, local, ms, utc
 
@@ -64,9 +65,26 @@ def test_b013_b014_days_that_do_not_exist() -> None:
     assert dates("0 0 31 4,5 *", "2026-01-01", 1) == ["2026-05-31"]
 
 
-def test_b016_b017_leap_days_go_on_after_they_ran() -> None:
+def test_b016_leap_days_go_on_after_they_ran() -> None:
     assert local("0 9 29 2 *", "UTC", "2016-02-29T09:00", 1) == ["2020-02-29T09:00+00:00"]
     assert local("15 22 29 2 *", "UTC", "2020-02-29T22:15", 1) == ["2024-02-29T22:15+00:00"]
+
+
+@pytest.mark.parametrize(
+    ("expr", "before", "slot"),
+    [
+        ("15 22 29 2 *", "2024-02-29T00:00", "2020-02-29T22:15"),
+        ("15 22 29 2 *", "2024-02-29T22:15", "2020-02-29T22:15"),
+        ("15 22 29 2 *", "2023-02-28T12:00", "2020-02-29T22:15"),
+        ("15 22 29 2 *", "2104-02-29T00:00", "2096-02-29T22:15"),
+        ("15 22 * * *", "2024-02-29T00:00", "2024-02-28T22:15"),
+        ("15 22 * * *", "2024-03-01T00:00", "2024-02-29T22:15"),
+        ("15 22 31 * *", "2024-02-29T00:00", "2024-01-31T22:15"),
+    ],
+)
+def test_b017_looking_back_from_a_leap_day(expr: str, before: str, slot: str) -> None:
+    rule = Cron(expr, "UTC", 0)
+    assert previous_slot_ms(rule, job_id="job-1", before_ms=ms(before)) == ms(slot)
 
 
 def test_b019_the_long_gap_around_2100() -> None:
