@@ -220,19 +220,6 @@ def test_success_closes_the_backoff_window_and_interruption_leaves_it() -> None:
     assert decide(job, failed(reason=Reason.INTERRUPTED), RULES).backoff_until_ms == 99
 
 
-def test_b214_refused_connections_back_off_in_bounds_and_the_first_success_resets() -> None:
-    """Ten slots, each five minutes; the endpoint refuses connections, then answers."""
-    errors, deadline, now_ms, seen = 0, Deadline(0), 0, []
-    for _ in range(9):
-        refused = failed(now_ms, Reason.SIGNAL, "connect ECONNREFUSED")
-        found = after(FIVE_MINUTELY, refused, Deadline((now_ms // 300_000 + 1) * 300_000), errors=errors)
-        assert found.deadline is not None
-        seen.append(found.deadline.due_ms - now_ms)
-        errors, deadline, now_ms = found.consecutive_errors, found.deadline, found.deadline.due_ms
-    assert max(seen) == 3_600_000
-    assert after(FIVE_MINUTELY, ok(deadline.due_ms), Deadline(deadline.due_ms + 300_000), errors=errors)[:2] == (0, 0)
-
-
 @given(
     st.sampled_from([FIVE_MINUTELY, TEN_SECONDLY, TEN_MINUTES]),
     st.integers(0, 10**7),

@@ -75,7 +75,7 @@ def test_b046_b050_starred_jobs_keep_pace_through_the_repeated_hour() -> None:
         assert found[-1] == "10-25T03:00"
 
 
-def test_b047_b049_b053_the_zone_of_the_host_plays_no_part() -> None:
+def test_b047_b049_the_zone_of_the_host_plays_no_part() -> None:
     code = (
         "from tests.unit.schedule.listing import utc;"
         "print(utc('30 1 * * *', 'UTC', '2022-10-30T00:00', 1), utc('0 * * * *', 'UTC', '2025-10-05T02:00', 2),"
@@ -93,13 +93,6 @@ def test_b047_b049_b053_the_zone_of_the_host_plays_no_part() -> None:
 def test_b052_strictly_rising_over_the_repeated_hour() -> None:
     slots = local("0,15,30,45 6-22 * * *", "Europe/Brussels", "2023-10-28T20:40", 2)
     assert slots == ["2023-10-28T22:45+02:00", "2023-10-29T06:00+01:00"]
-
-
-def test_b062_a_new_zone_moves_the_slot_once() -> None:
-    assert local("0 4 * * *", "Europe/Brussels", "2026-06-01T01:59", 2) == [
-        "2026-06-01T04:00+02:00",
-        "2026-06-02T04:00+02:00",
-    ]
 
 
 def test_b064_the_hour_shown_is_the_hour_asked_for() -> None:

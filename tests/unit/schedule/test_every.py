@@ -34,7 +34,7 @@ def test_the_time_of_creation_is_the_anchor_unless_one_is_given() -> None:
     assert settle(Every(60_000, 7), job_id="job-1", now_ms=1234, default_tz="UTC") == Every(60_000, 7)
 
 
-def test_b112_b197_b199_neither_restarts_nor_manual_runs_move_the_grid() -> None:
+def test_b112_b197_neither_restarts_nor_manual_runs_move_the_grid() -> None:
     day_ms = 86_400_000
     seven = 7 * 3_600_000
     schedule = Every(day_ms, seven)

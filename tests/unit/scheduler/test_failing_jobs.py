@@ -142,7 +142,7 @@ def test_pitfall_13_a_disabled_job_may_be_run_by_hand_and_stays_disabled(ready: 
     assert (job.now.enabled, job.due, job.now.state.auto_disabled) == (False, None, None)
 
 
-def test_b197_b199_a_run_by_hand_moves_nothing(ready: Bench) -> None:
+def test_b197_a_run_by_hand_moves_nothing(ready: Bench) -> None:
     job = Followed(ready, {"kind": "every", "everyMs": 24 * HOUR})
     job.go_to(10 * SECOND)
     ready.start(job.view)
