@@ -3,9 +3,10 @@
 import pytest
 
 from cronward.protocol.outcome import Reason
-from cronward.protocol.views import WhyView
+from cronward.protocol.views import JobList, WhyView
 from cronward.protocol.why import Cause
-from tests.support.following import Followed
+from cronward.schedule.at import parse_at
+from tests.support.following import Followed, pass_to
 from tests.support.scheduler_bench import Bench, Refusal
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -148,9 +149,21 @@ def test_b190_the_answer_of_an_edit_has_the_new_slot(ready: Bench) -> None:
     job = Followed(ready, {"kind": "cron", "expr": "0 * * * *", "tz": "UTC", "staggerMs": 0})
     view = job.edit(schedule={"kind": "cron", "expr": "*/2 * * * *"})
     assert view.state.next_run_at_ms == job.zero_ms + 2 * MINUTE
+    job.go_to(2 * MINUTE)
+    job.end()
+    assert job.runs() == [(2 * MINUTE, "ok")]
     noon = job.edit(schedule={"kind": "cron", "expr": "0 12 * * *"})
+    assert noon.state.next_run_at_ms == parse_at("2027-01-15T12:00Z")
     moved = job.edit(schedule={"kind": "cron", "tz": "Asia/Tokyo"})
-    assert moved.state.next_run_at_ms != noon.state.next_run_at_ms
+    tomorrow_ms = parse_at("2027-01-16T03:00Z")  # 12:00 there, where today's is over
+    assert moved.state.next_run_at_ms == job.next_ms == tomorrow_ms
+    (listed,) = ready.ask("cron.list", JobList).jobs
+    assert (listed.schedule, listed.state.next_run_at_ms) == (moved.schedule, tomorrow_ms)
+    pass_to(ready, "2027-01-15T12:01Z")
+    pass_to(ready, "2027-01-16T02:59:58Z")
+    assert len(job.runs()) == 1  # nothing at the old schedule's noon
+    job.go_to(tomorrow_ms - job.zero_ms)
+    assert job.slots()[1:] == [tomorrow_ms]
 
 
 def test_b191_only_one_shots_remove_themselves(ready: Bench) -> None:
