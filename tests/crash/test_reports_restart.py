@@ -16,8 +16,10 @@ import msgspec
 import pytest
 
 from cronward.protocol import exits, rundir
+from cronward.protocol.errors import Code
 from cronward.protocol.identity import own_identity
 from cronward.protocol.views import AddResult, JobList, JobView
+from tests.support.control import Rejected
 from tests.support.installation import NEVER
 from tests.support.instance import Instance
 from tests.support.waiting import now_ms, wait_until
@@ -96,28 +98,32 @@ def test_declaring_the_same_jobs_again_and_again(instance: Instance) -> None:
     assert len(found[0]) == 2
 
 
-def rewrite_definition(instance: Instance, job: JobView, definition: dict[str, object]) -> None:
-    """As another release left it; nobody is running."""
+def rewrite_definition(instance: Instance, job: JobView, definition: dict[str, object], state: str = "") -> None:
+    """As another release left it, and its state; nobody is running."""
     connection = apsw.Connection(str(instance.paths.database))
     text = msgspec.json.encode(definition).decode()
     connection.execute("UPDATE jobs SET definition = ? WHERE job_id = ?", (text, job.id))
+    if state:
+        connection.execute(f"UPDATE job_state SET {state}")
     connection.close()
 
 
 def test_a_definition_without_the_newer_fields_fires(instance: Instance) -> None:
-    """B101."""
+    """B101: by its schedule, though the deadline of it, a column, has no value either."""
     instance.start()
     job = instance.add_command_job(["/bin/true"])
     power_cut(instance)
     env = {"TEST_ROOT": str(instance.root)}
     payload = {"kind": "command", "argv": instance.sidelog.command("old"), "env": env}
     schedule = {"kind": "every", "everyMs": 200, "anchorMs": 0}
-    rewrite_definition(instance, job, {"name": "old", "schedule": schedule, "payload": payload})
+    rewrite_definition(instance, job, {"name": "old", "schedule": schedule, "payload": payload}, "next_due_ms = NULL")
     instance.start()
-    assert job_view(instance, job).flag is None
-    run_id = instance.run_now(job)
-    assert instance.wait_for_run(run_id).state == "ok"
-    assert instance.sidelog.count("old") == 1
+    wait_until(lambda: instance.sidelog.count("old") >= 2, "it fires slot by slot")
+    view = job_view(instance, job)
+    assert (view.enabled, view.flag) == (True, None)
+    runs = instance.runs(job)
+    assert {(run.kind, run.state) for run in runs} == {("scheduled", "ok")}
+    assert all(run.slot_ms % 200 == 0 for run in runs)
 
 
 def test_a_kind_of_a_newer_release_is_kept_flagged_and_not_run(instance: Instance) -> None:
@@ -187,17 +193,29 @@ def test_a_slot_stays_used_though_its_row_is_gone(instance: Instance) -> None:
     """B109: nothing is kept of finished runs, and the service restarts within the same slot."""
     instance.environ["CRONWARD_RETENTION_DAYS"] = "0"
     instance.start()
-    schedule = {"kind": "every", "everyMs": 3_600_000, "anchorMs": instance.soon_ms(500)}
+    anchor_ms = instance.soon_ms(500)
+    schedule = {"kind": "every", "everyMs": 3_600_000, "anchorMs": anchor_ms}
     job = instance.add_command_job(instance.sidelog.command("job"), schedule)
     wait_until(lambda: instance.sidelog.count("job") == 1, "the slot fired")
-    instance.wait_idle()
-    for _ in range(2):
-        kill_daemons(instance)
+    (entry,) = instance.sidelog.entries("job")
+    wait_until(lambda: is_forgotten(instance, entry.run), "its row is gone")
+    for stop in (kill_daemons, power_cut, kill_daemons):
+        stop(instance)
         instance.start()
-    assert instance.sidelog.count("job") == 1
-    next_run_at_ms = job_view(instance, job).next_run_at_ms
-    assert next_run_at_ms is not None
-    assert next_run_at_ms > now_ms() + 3_000_000
+        assert job_view(instance, job).next_run_at_ms == anchor_ms + 3_600_000
+        instance.wait_idle()
+    assert now_ms() < anchor_ms + 3_600_000
+    assert instance.runs(live=True) == []
+    assert [again.run for again in instance.sidelog.entries("job")] == [entry.run]
+
+
+def is_forgotten(instance: Instance, run_id: str) -> bool:
+    """Whether the ledger does not know the run any more."""
+    try:
+        instance.run_view(run_id)
+    except Rejected as refused:
+        return refused.code == Code.RUN_NOT_FOUND
+    return False
 
 
 def test_an_edit_while_the_run_ends_wins_over_the_recovery(instance: Instance) -> None:
