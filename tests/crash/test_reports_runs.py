@@ -6,6 +6,8 @@ about overlap policies are judged by it.
 """
 
 import itertools
+import sys
+import textwrap
 import time
 
 import pytest
@@ -72,14 +74,36 @@ def test_work_that_ended_while_the_service_was_dead_blocks_nothing(ready: Instan
     assert ready.runs(job)[0].state == "ok"
 
 
+KILL_SESSION = """
+    import os, signal, subprocess, sys
+    within = subprocess.Popen(["sleep", "1000"])
+    outside = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    with open(sys.argv[1], "w") as file:
+        print(within.pid, outside.pid, file=file)
+    own, session = os.getpid(), os.getsid(0)
+    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+        try:
+            if os.getsid(pid) == session and pid != own:
+                os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    os.kill(own, signal.SIGKILL)
+"""
+"""What `pkill -KILL -s 0` does, with one child in the session and one that has left it."""
+
+
 def test_a_job_that_kills_its_own_session_hurts_no_neighbour(ready: Instance) -> None:
-    """B136: each has a session, and a process group, of its own."""
+    """B136: each has a session, and a process group, of its own. A child that has left the session is ended, too."""
     neighbour = ready.run_now(ready.add_command_job(ready.sidelog.command("neighbour", 1500)))
     wait_until(lambda: started(ready, "neighbour") == 1, "the neighbour runs")
-    suicide = ready.run_now(ready.add_command_job(["/bin/sh", "-c", "sleep 1000 & kill -KILL 0"]))
-    run = ready.wait_for_run(suicide)
-    assert (run.reason, run.signal, run.left) == ("signal", 9, 0)
+    file = ready.root / "children"
+    argv = [sys.executable, "-I", "-S", "-c", textwrap.dedent(KILL_SESSION), str(file)]
+    run = ready.wait_for_run(ready.run_now(ready.add_command_job(argv)))
+    assert (run.state, run.reason, run.signal, run.left) == ("error", "signal", 9, 0)
+    within, outside = (int(pid) for pid in file.read_text().split())
+    assert [state(pid) for pid in (within, outside)] == ["", ""]
     assert ready.wait_for_run(neighbour).state == "ok"
+    assert [entry.label for entry in ready.sidelog.entries()] == ["neighbour:start", "neighbour:end"]
 
 
 def test_a_run_is_adopted_by_the_next_launcher(ready: Instance) -> None:
