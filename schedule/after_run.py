@@ -72,6 +72,8 @@ def decide(job: Job, ended: Ended, rules: RetryRules) -> After:
     """Pure and total."""
     after = _counted(job, ended, rules)
     definition = job.definition
+    if job.changed and _is_failure(ended):
+        return after._replace(backoff_until_ms=job.backoff_until_ms)  # the new slots wait for nothing
     if definition is None or job.changed or not definition.enabled:
         return after
     if isinstance(definition.schedule, At):

@@ -9,13 +9,15 @@ from cronward.schedule.deadline import Deadline, Kind
 from cronward.scheduler import aftermath, disabling, late, ledger, review, slot_decisions
 from cronward.scheduler.flags import EXHAUSTED, UNREADABLE, flag
 from cronward.scheduler.late import Course
-from cronward.scheduler.rows import JobRow, job_rows, live_run
+from cronward.scheduler.rows import JobRow, find_run, job_rows, live_run
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
 """Due jobs per turn: the first of a burst are launched while the others are still being requested."""
+SERVED_MAX = 1_000
+"""How many slots that were served by a clock that was ahead are looked past; one behind them is found when it comes."""
 
 
 def may_decide(world: World) -> bool:
@@ -93,13 +95,33 @@ def _course(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Dead
         return late.missed(turn, job, definition, deadline)
     if deadline.kind is Kind.CATCH_UP:
         return late.deferred(turn, job, definition, deadline)
-    return Course(deadline.slot, natural_deadline(job, definition, turn.now_ms))
+    return Course(deadline.slot, _planned(turn, job, definition))
+
+
+def _planned(turn: Turn, job: JobRow, definition: jobs.Definition) -> Deadline | None:
+    """The next slot, also where the clock was set back since the last run. Raises Unplannable."""
+    if job.last_run_ms is None or job.last_run_ms <= turn.now_ms:
+        return natural_deadline(job, definition, turn.now_ms)
+    slot_ms = next_free_slot_ms(turn, definition.schedule, job.job_id)
+    return None if slot_ms is None else Deadline(slot_ms)
 
 
 def natural_deadline(job: JobRow, definition: jobs.Definition, now_ms: int) -> Deadline | None:
     """The next slot; always later than now. Raises Unplannable."""
     slot_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=now_ms)
     return None if slot_ms is None else Deadline(slot_ms)
+
+
+def next_free_slot_ms(turn: Turn, schedule: jobs.Schedule, job_id: str) -> int | None:
+    """The next slot that has no run yet: a clock that was ahead has served some that are still to come. Raises
+    Unplannable."""
+    store_key = turn.world.settings.config.store_key
+    slot_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=turn.now_ms)
+    for _ in range(SERVED_MAX):
+        if slot_ms is None or find_run(turn.store, ids.slot_run_id(store_key, job_id, slot_ms)) is None:
+            break
+        slot_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=slot_ms)
+    return slot_ms
 
 
 def _request(turn: Turn, job: JobRow, definition: jobs.Definition, slot_ms: int) -> None:
@@ -135,7 +157,7 @@ def _skip(turn: Turn, job: JobRow, slot_ms: int, reason: Reason, message: str) -
 def advance(turn: Turn, job: JobRow, definition: jobs.Definition) -> None:
     """Writes the deadline after now, or the flag."""
     try:
-        _plan(turn, job, definition, natural_deadline(job, definition, turn.now_ms))
+        _plan(turn, job, definition, _planned(turn, job, definition))
     except planner.Unplannable as error:
         _flag_unplannable(turn, job, definition, error)
 

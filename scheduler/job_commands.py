@@ -12,10 +12,10 @@ from cronward.schedule import pacing, planner
 from cronward.schedule.at import PAST_GRACE_MS, parse_at
 from cronward.schedule.deadline import Kind
 from cronward.schedule.refusal import refusal
-from cronward.scheduler import aftermath, cancellation, changes, job_views, ledger, slot_decisions
+from cronward.scheduler import aftermath, cancellation, changes, due, job_views, ledger, slot_decisions
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.effects import JobEvent
-from cronward.scheduler.rows import JobRow, LiveRow, find_job, find_run, live_run, text
+from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.world import Turn
 
@@ -165,12 +165,12 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
     if target.enabled and not current.enabled:
         turn.store.run("forget_failures", position=job.position)
     if reschedule or changes.scheduling(target) != changes.scheduling(current):
-        _activate_schedule(turn, job, target)
+        _activate_schedule(turn, job, current, target)
     changes.note_update(turn, caller, job.job_id, current, target, changes.Detail(rescheduled=reschedule))
     return _told(turn, job.job_id, "updated")
 
 
-def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None:
+def _activate_schedule(turn: Turn, job: JobRow, current: jobs.Definition, target: jobs.Definition) -> None:
     """Planned from now on, so that an edit never makes up a missed slot; what an active run leads to does not count."""
     live = live_run(turn.store, job.job_id)
     if job.deadline is not None and job.deadline.kind is Kind.CATCH_UP:
@@ -182,18 +182,19 @@ def _activate_schedule(turn: Turn, job: JobRow, target: jobs.Definition) -> None
         now_ms=turn.now_ms,
         while_active=int(live is not None and live.state == "active"),
     )
-    _withdraw_queued(turn, live, enabled=target.enabled)
+    _withdraw_queued(turn, live, current, target)
     turn.world.review.look_again()
 
 
-def _withdraw_queued(turn: Turn, live: LiveRow | None, *, enabled: bool) -> None:
-    """A run that somebody asked for beside the schedule stays; a slot of the old schedule does not."""
-    if live is None or live.state != "queued" or live.mode in aftermath.BESIDE_THE_SCHEDULE:
+def _withdraw_queued(turn: Turn, live: LiveRow | None, current: jobs.Definition, target: jobs.Definition) -> None:
+    """A slot of the old schedule goes; a run that somebody asked for beside the schedule stays. One that was forced
+    stays even if the job is disabled, as it may be asked for then too."""
+    if live is None or live.state != "queued" or live.mode == "force":
         return
-    if enabled:
-        ledger.withdraw(turn, live.run_id, Reason.RESCHEDULED, "the schedule was changed before the run started")
-    else:
+    if current.enabled and not target.enabled:
         ledger.withdraw(turn, live.run_id, Reason.DISABLED, "the job was disabled before the run started")
+    elif live.mode not in aftermath.BESIDE_THE_SCHEDULE:
+        ledger.withdraw(turn, live.run_id, Reason.RESCHEDULED, "the schedule was changed before the run started")
 
 
 def _settled(turn: Turn, definition: jobs.Definition, job_id: str) -> jobs.Definition:
@@ -227,25 +228,28 @@ def _begun(schedule: jobs.Every, now_ms: int) -> jobs.Every:
 
 
 def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int | None:
-    """From now on; a one-shot of the last minute is due at once."""
+    """From now on; a one-shot of the last minute is due at once. A schedule that is over is refused."""
     if not definition.enabled:
         return None
-    grace_ms = PAST_GRACE_MS + 1 if isinstance(definition.schedule, jobs.At) else 0
-    if isinstance(definition.schedule, jobs.At):
-        _check_not_over(turn, definition.schedule, job_id)
+    schedule = definition.schedule
+    if isinstance(schedule, jobs.At):
+        _check_not_over(turn, schedule, job_id)
+        return parse_at(schedule.at)
     try:
-        return planner.next_slot_ms(definition.schedule, job_id=job_id, after_ms=turn.now_ms - grace_ms)
+        slot_ms = due.next_free_slot_ms(turn, schedule, job_id)
     except planner.Unplannable as error:
         raise InvalidRequest("schedule", f"cannot be computed: {error}") from None
+    if slot_ms is None:
+        raise InvalidRequest("schedule", "is over: it has no further slot; give another one, or run the job by hand")
+    return slot_ms
 
 
 def _check_not_over(turn: Turn, schedule: jobs.At, job_id: str) -> None:
     """A one-shot has one slot: enabled without it, it would wait for nothing."""
     at_ms = parse_at(schedule.at)
-    run_id = ids.slot_run_id(turn.world.settings.config.store_key, job_id, at_ms)
-    run = find_run(turn.store, run_id)
+    run = turn.store.row("run_of_one_shot", job_id=job_id, at_ms=at_ms)
     if run is not None:
-        problem = "is over" if run.state == "skipped" else "has had its run"
+        problem = "is over" if run[0] == "skipped" else "has had its run"
     elif at_ms < turn.now_ms - PAST_GRACE_MS:
         problem = "is over"
     else:

@@ -43,7 +43,7 @@ def missed(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadl
     if place.due_ms > turn.now_ms:
         _note(turn, job, Decision.DEFERRED, slot_ms, place.due_ms)
         return Course(None, place)
-    return Course(slot_ms, catch_up.following(Missed(rest, found.natural_ms), catch_up.pace(config), turn.now_ms))
+    return Course(slot_ms, _following(turn, job, Missed(rest, found.natural_ms)))
 
 
 def _place(turn: Turn, found: Missed, *, is_busy: bool) -> Deadline | None:
@@ -59,23 +59,25 @@ def _place(turn: Turn, found: Missed, *, is_busy: bool) -> Deadline | None:
 def deferred(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> Course:
     """The time of a missed slot that had to wait has come. Raises Unplannable."""
     config = turn.world.settings.config.catch_up
-    pace = catch_up.pace(config)
     natural_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=turn.now_ms)
     if live_run(turn.store, job.job_id) is not None:
         if isinstance(definition.schedule, jobs.At):
             return Course(None, Deadline(turn.now_ms + WAIT_MS, Kind.CATCH_UP, deadline.slot))
-        then = catch_up.following(Missed([deadline.slot], natural_ms), pace, turn.now_ms)
-        if then is None or then.kind is not Kind.CATCH_UP:
-            _note(turn, job, Decision.DROPPED, deadline.slot, turn.now_ms)
-        return Course(None, then)
+        return Course(None, _following(turn, job, Missed([deadline.slot], natural_ms)))
     rest = []
     if catch_up.rules(config, definition.catch_up).policy is Policy.ALL:
         next_ms = planner.next_slot_ms(definition.schedule, job_id=job.job_id, after_ms=deadline.slot)
         rest = [next_ms] if next_ms is not None and next_ms <= turn.now_ms else []
-    then = catch_up.following(Missed(rest, natural_ms), pace, turn.now_ms)
-    if rest and (then is None or then.kind is not Kind.CATCH_UP):
-        _note(turn, job, Decision.DROPPED, rest[0], turn.now_ms)
-    return Course(deadline.slot, then)
+    return Course(deadline.slot, _following(turn, job, Missed(rest, natural_ms)))
+
+
+def _following(turn: Turn, job: JobRow, left: Missed) -> Deadline | None:
+    """The next of the missed slots that are left; without time for them, the schedule's next slot."""
+    pace = catch_up.pace(turn.world.settings.config.catch_up)
+    then = catch_up.following(left, pace, turn.now_ms)
+    if left.wanted_ms and (then is None or then.kind is not Kind.CATCH_UP):
+        _note(turn, job, Decision.DROPPED, left.wanted_ms[0], turn.now_ms)
+    return then
 
 
 def wait_for_live_run(turn: Turn, job: JobRow, slot_ms: int) -> None:

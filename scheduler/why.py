@@ -185,8 +185,8 @@ def _past(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         since_ms = outage[1].since_ms if outage else None
         return Explanation(Cause.WAITING, at_ms, since_ms=since_ms, detail=facts.holds_up)
     if outage is not None:
-        return _missed(facts, at_ms, *outage)
-    covering = _caught_up_by(facts, at_ms)
+        return _missed(_covered_by(facts, at_ms), at_ms, *outage)
+    covering = _covered_by(facts, at_ms)
     if covering is not None:
         return Explanation(Cause.COVERED, at_ms, covering.run_id)
     if facts.flag is not None:
@@ -209,8 +209,8 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
             case Decision.DROPPED:
                 outage = _outage(facts, at_ms)
                 if outage is not None:
-                    return _missed(facts, at_ms, *outage)
-                run = _caught_up_by(facts, at_ms)
+                    return _missed(_made_up_by(facts), at_ms, *outage)
+                run = _made_up_by(facts)
                 return Explanation(Cause.DROPPED, at_ms, run.run_id if run else None)
     return None
 
@@ -223,8 +223,7 @@ def _deferred_until_ms(facts: Facts, made: Decided, at_ms: int, now_ms: int) -> 
     return deadline.due_ms
 
 
-def _missed(facts: Facts, at_ms: int, cause: Cause, outage: Outage) -> Explanation:
-    run = _caught_up_by(facts, at_ms)
+def _missed(run: RunRow | None, at_ms: int, cause: Cause, outage: Outage) -> Explanation:
     return Explanation(
         cause,
         at_ms,
@@ -235,11 +234,12 @@ def _missed(facts: Facts, at_ms: int, cause: Cause, outage: Outage) -> Explanati
     )
 
 
-def _caught_up_by(facts: Facts, at_ms: int) -> RunRow | None:
-    """The run that stands for a slot that has none: asked for when the slot had passed, for one before it, or for the
-    latest of those that were missed with it."""
-    for run in facts.runs:
-        if run.slot_ms < at_ms <= run.requested_ms:
-            return run
+def _covered_by(facts: Facts, at_ms: int) -> RunRow | None:
+    """The run that stands for a slot that has none: asked for when the slot had passed, for one before it."""
+    return next((run for run in facts.runs if run.slot_ms < at_ms <= run.requested_ms), None)
+
+
+def _made_up_by(facts: Facts) -> RunRow | None:
+    """The run of the latest of the slots that were missed together; the ones before it were left out for it."""
     dropped_until_ms = [made.until_ms for made in facts.decisions if made.decision is Decision.DROPPED]
     return next((run for run in facts.runs if run.slot_ms - 1 in dropped_until_ms), None)

@@ -57,23 +57,29 @@ class TrueAnswers:
                 self._wall_ms, self._is_down = wall_ms, False
             case LifeEnded():
                 self._is_down = True
-            case Changed(_, Run() as run):
-                self._runs[run.run_id] = run
-                if not run.is_live:
-                    self._over_ms.setdefault(run.run_id, self._wall_ms)
-                if run.kind == "scheduled":
-                    self._by_slot[run.job_id, run.slot_ms] = run.run_id
             case Changed(Run() as run, None):
                 del self._runs[run.run_id], self._over_ms[run.run_id]
                 self._by_slot.pop((run.job_id, run.slot_ms), None)
-            case Changed(_, Job() as job):
-                definition = jobs.decode(job.definition)
-                setting = Setting(self._wall_ms, definition.schedule, definition.enabled)
-                self._settings.setdefault(job.job_id, []).append(setting)
-            case Changed(None, Edit(job_id=None, action="paused" | "drained")):
-                self._paused_ms.add(self._wall_ms)
+            case Changed(_, row):
+                self._remember(row)
             case Explained():
                 self._judge(event)
+
+    def _remember(self, row: object) -> None:
+        """A row as it was stored."""
+        match row:
+            case Run(run_id=run_id):
+                self._runs[run_id] = row
+                if not row.is_live:
+                    self._over_ms.setdefault(run_id, self._wall_ms)
+                if row.kind == "scheduled":
+                    self._by_slot[row.job_id, row.slot_ms] = run_id
+            case Job(job_id=job_id):
+                definition = jobs.decode(row.definition)
+                setting = Setting(self._wall_ms, definition.schedule, definition.enabled)
+                self._settings.setdefault(job_id, []).append(setting)
+            case Edit(job_id=None, action="paused" | "drained"):
+                self._paused_ms.add(self._wall_ms)
 
     def _judge(self, said: Explained) -> None:
         run = self._runs.get(self._by_slot.get((said.job_id, said.at_ms), ""))

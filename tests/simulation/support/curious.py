@@ -1,5 +1,7 @@
 """Somebody who asks `why`, again and again, about slots of a moment ago, of days ago and to come."""
 
+import math
+
 from cronward.protocol import job as jobs
 from cronward.protocol.control import WhyParams
 from cronward.schedule import around
@@ -36,15 +38,16 @@ class Curious:
             decided = scheduler.query("SELECT job_id, slot_ms, until_ms FROM slot_decisions ORDER BY position")
             for job_id in self._random.choices(list(known), k=QUESTIONS) if known else []:
                 self._ask_about(job_id, known[job_id], self._near_ms(now_ms))
-            for job_id, first_ms, last_ms in self._random.choices(decided, k=QUESTIONS) if decided else []:
-                if str(job_id) in known:
-                    near_ms = self._random.randint(int(str(first_ms)), int(str(last_ms)))
-                    self._ask_about(str(job_id), known[str(job_id)], near_ms)
+            for row in self._random.choices(decided, k=QUESTIONS) if decided else []:
+                decided_of, first_ms, last_ms = map(str, row)
+                if decided_of in known:
+                    near_ms = self._random.randint(int(first_ms), int(last_ms))
+                    self._ask_about(decided_of, known[decided_of], near_ms)
         self.plan()
 
     def _near_ms(self, now_ms: int) -> int:
         """Some seconds or some days ago, or to come."""
-        distance_ms = round(SECOND_MS * (5 * DAY_MS / SECOND_MS) ** self._random.random())
+        distance_ms = round(math.exp(self._random.uniform(math.log(SECOND_MS), math.log(5 * DAY_MS))))
         return now_ms + distance_ms * (1 if self._random.random() < 0.1 else -1)
 
     def _ask_about(self, job_id: str, schedule: jobs.Schedule, near_ms: int) -> None:
