@@ -4,7 +4,7 @@ import click
 
 from cronward.cli.jobflags import JobFlags
 from cronward.protocol.errors import InvalidRequest
-from cronward.protocol.job import Cron, Every, Schedule
+from cronward.protocol.job import Cron, Schedule
 from cronward.schedule.at import at_in_zone, iso_utc, parse_at
 from cronward.schedule.duration import parse_duration_ms
 
@@ -59,17 +59,12 @@ def new_schedule(positional: str | None, flags: JobFlags, now_ms: int) -> Fields
 
 
 def changed_schedule(current: Schedule | None, flags: JobFlags, now_ms: int) -> Fields:
-    """The patch of an existing job's schedule; empty if no flag speaks of it. What is not given stays as it is, but
-    a new expression gets its own stagger, and a new interval begins now."""
+    """The patch of an existing job's schedule; empty if no flag speaks of it. What is not given stays as it is."""
     schedule = from_flags(flags, now_ms)
     if schedule is None and flags["tz"] is not None:
         if not isinstance(current, Cron):
             raise click.UsageError("--tz is only valid with --cron or an --at without offset.")
         schedule = {"kind": "cron", "tz": flags["tz"]}
-    if isinstance(current, Cron) and schedule is not None and schedule.get("expr", current.expr) != current.expr:
-        schedule["staggerMs"] = None
-    if isinstance(current, Every) and schedule is not None and schedule.get("everyMs") != current.every_ms:
-        schedule["anchorMs"] = None
     is_cron = isinstance(current, Cron) if schedule is None else schedule["kind"] == "cron"
     stagger = staggered(flags, is_cron=is_cron)
     if schedule is None:

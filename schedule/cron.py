@@ -25,8 +25,7 @@ class CronRule:
 
     __slots__ = ("fixed_time", "tz", "wall_times", "zone")
 
-    def __init__(self, expr: str, tz: str, seed: str) -> None:
-        expression = grammar.parse(expr, seed)
+    def __init__(self, expression: grammar.Expression, tz: str) -> None:
         self.zone = zone(tz)
         self.tz = tz
         self.fixed_time = expression.fixed_time
@@ -59,12 +58,19 @@ class CronRule:
 
 @functools.lru_cache(maxsize=8192)
 def _compiled(expr: str, tz: str, seed: str) -> CronRule:
-    return CronRule(expr, tz, seed)
+    return CronRule(grammar.parse(expr, seed), tz)
 
 
 def cron_rule(expr: str, tz: str, job_id: str) -> CronRule:
     """The compiled rule, from a cache. Only an expression with H depends on the job. Raises InvalidRequest."""
     return _compiled(expr, tz, job_id if grammar.uses_hash(expr) else "")
+
+
+def comes_for_every_job(expr: str, tz: str, after_s: int) -> bool:
+    """Whether a slot comes wherever H falls. Raises InvalidRequest."""
+    if not grammar.uses_hash(expr):
+        return cron_rule(expr, tz, "").next_s(after_s) is not None
+    return all(CronRule(found, tz).next_s(after_s) is not None for found in set(grammar.extremes(expr)))
 
 
 def forget() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cronward.protocol.errors import InvalidRequest
@@ -38,6 +39,19 @@ WEEKDAY = Field("weekday", 0, 7, 7, 7, WEEKDAYS)
 # croniter knows no later years. Years do not come round, so there is nothing to hash and no range may wrap.
 YEAR = Field("year", 1970, 2099, 130, 0)
 
+Place = Callable[[str, int], int]
+"""Where H is put: of a field's name and how many places there are, one of them from 0."""
+
+
+def placed_by(seed: str) -> Place:
+    """Evenly, and only by `seed` (the job's id)."""
+
+    def place(field: str, places: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"{seed}\0{field}".encode()).digest()[:8]) % places
+
+    return place
+
+
 _ITEM = re.compile(
     r"(?:(?P<star>[*?])"
     r"|(?P<hash>H)(?:\((?P<from>[0-9A-Z]+)-(?P<to>[0-9A-Z]+)\))?"
@@ -46,14 +60,14 @@ _ITEM = re.compile(
 )
 
 
-def expand(field: Field, item: str, seed: str) -> list[int]:
+def expand(field: Field, item: str, place: Place) -> list[int]:
     """The values of one comma-free, upper-case `item`, in the order in which it names them. Raises InvalidRequest."""
     match = _ITEM.fullmatch(item)
     if match is None:
         raise unreadable(field, item)
     step = _step(field, item, match["step"]) if match["stepped"] else 1
     if match["hash"]:
-        return _hashed(field, item, (match["from"], match["to"]), step if match["stepped"] else None, seed)
+        return _hashed(field, item, (match["from"], match["to"]), step if match["stepped"] else None, place)
     top = field.low + field.size - 1
     if match["star"]:
         values = list(range(field.low, top + 1))
@@ -120,8 +134,10 @@ def _range(field: Field, item: str, first: int, last: int) -> list[int]:
     return [*range(first, field.low + field.size), *range(field.low, last + 1)]
 
 
-def _hashed(field: Field, item: str, window: tuple[str | None, str | None], step: int | None, seed: str) -> list[int]:
-    """H: one value, or with a step every step-th, from a place in the window that only depends on `seed`."""
+def _hashed(
+    field: Field, item: str, window: tuple[str | None, str | None], step: int | None, place: Place
+) -> list[int]:
+    """H: one value, or with a step every step-th, from a place in the window."""
     low, high = field.low, field.low + field.hash_size - 1
     if window[0] is not None and window[1] is not None:
         low, high = number(field, window[0], item), number(field, window[1], item)
@@ -131,9 +147,8 @@ def _hashed(field: Field, item: str, window: tuple[str | None, str | None], step
     if step is not None and step > size:
         # Judged by the window, not by where the seed falls: the verdict must be the same for every job.
         raise problem(field, item, f"the step is larger than the range {low}-{high}", "", f"steps 1-{size}")
-    digest = hashlib.sha256(f"{seed}\0{field.name}".encode()).digest()
-    place = int.from_bytes(digest[:8]) % (step or size)
-    return list(range(low + place, high + 1, step or size))
+    apart = step or size
+    return list(range(low + place(field.name, apart), high + 1, apart))
 
 
 def _in_circle(field: Field, value: int) -> int:

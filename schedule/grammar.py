@@ -4,7 +4,10 @@ Five fields; six with seconds first; seven with the year last. All that is parti
 names, wrap-around, what is refused and how) is decided here, so that what follows only sees plain values.
 """
 
+import functools
+import itertools
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cronward.schedule.fields import (
@@ -16,13 +19,17 @@ from cronward.schedule.fields import (
     WEEKDAY,
     YEAR,
     Field,
+    Place,
     expand,
     number,
+    placed_by,
     problem,
 )
 from cronward.schedule.refusal import refusal
 
 LENGTH_MAX = 200
+NEAREST_MAX = 6
+"""Each nearest weekday takes a search of its own."""
 LAST_WEEKDAY_OF_MONTH = 31
 """LW as a nearest-weekday: the one nearest to the 31st, or to the last day of a shorter month."""
 
@@ -76,30 +83,45 @@ def uses_hash(expr: str) -> bool:
     return _HASH.search(expr.upper()) is not None
 
 
-def parse(expr: str, seed: str) -> Expression:
-    """`expr` as plain values; `seed` (the job's id) places H. Raises InvalidRequest for `schedule.expr`."""
+def parse(expr: str, job_id: str) -> Expression:
+    """`expr` as plain values, H where the job has it. Raises InvalidRequest for `schedule.expr`."""
+    return _placed(expr, placed_by(job_id))
+
+
+def extremes(expr: str) -> Iterator[Expression]:
+    """`expr` for jobs whose H falls on the first or on the last possible day, in each month: where one of these never
+    comes, it depends on the job's id whether the expression ever does. Raises InvalidRequest."""
+    for late, month in itertools.product((False, True), range(MONTH.size)):
+        yield _placed(expr, functools.partial(_at_extreme, late, month))
+
+
+def _at_extreme(late: bool, month: int, field: str, places: int) -> int:
+    return min(month, places - 1) if field == MONTH.name else (places - 1) * late
+
+
+def _placed(expr: str, place: Place) -> Expression:
     texts = split(expr)
     years: tuple[int, ...] | None = None
     if len(texts) == 7:
         year_text = texts[-1]
-        years = None if year_text in ("*", "?") else _plain(YEAR, year_text, seed)
+        years = None if year_text in ("*", "?") else _plain(YEAR, year_text, place)
     second, minute, hour, day, month, weekday = texts[:6] if len(texts) >= 6 else ["0", *texts]
-    days, nearest, last = _days_of_month(day, seed)
-    weekdays, nth = _weekdays(weekday, seed)
+    days, nearest, last = _days_of_month(day, place)
+    weekdays, nth = _weekdays(weekday, place)
     rule = DayRule(
         days=days,
         last=last,
         nearest=nearest,
-        months=_plain(MONTH, month, seed),
+        months=_plain(MONTH, month, place),
         weekdays=weekdays,
         nth=nth,
         years=years,
         both=_starred(day) or _starred(weekday),
     )
     return Expression(
-        seconds=_plain(SECOND, second, seed),
-        minutes=_plain(MINUTE, minute, seed),
-        hours=_plain(HOUR, hour, seed),
+        seconds=_plain(SECOND, second, place),
+        minutes=_plain(MINUTE, minute, place),
+        hours=_plain(HOUR, hour, place),
         day_rule=rule,
         fixed_time=not (_starred(minute) or _starred(hour)),
     )
@@ -143,14 +165,14 @@ def _starred(text: str) -> bool:
     return text[0] in "*?"
 
 
-def _plain(field: Field, text: str, seed: str) -> tuple[int, ...]:
-    return tuple(sorted({value for item in text.split(",") for value in expand(field, item, seed)}))
+def _plain(field: Field, text: str, place: Place) -> tuple[int, ...]:
+    return tuple(sorted({value for item in text.split(",") for value in expand(field, item, place)}))
 
 
 _NEAREST = re.compile(r"([0-9]{1,6})W")
 
 
-def _days_of_month(text: str, seed: str) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+def _days_of_month(text: str, place: Place) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
     """Plain days, days whose nearest weekday is meant, and whether the last day is."""
     plain: set[int] = set()
     nearest: set[int] = set()
@@ -161,7 +183,10 @@ def _days_of_month(text: str, seed: str) -> tuple[tuple[int, ...], tuple[int, ..
         elif match := _NEAREST.fullmatch(item):
             nearest.add(number(DAY_OF_MONTH, match[1], item))
         elif item != "L":
-            plain.update(expand(DAY_OF_MONTH, item, seed))
+            plain.update(expand(DAY_OF_MONTH, item, place))
+    if len(nearest) > NEAREST_MAX:
+        fault = f"W is used for {len(nearest)} days"
+        raise problem(DAY_OF_MONTH, text, fault, allowed=f"W for at most {NEAREST_MAX} days")
     return tuple(sorted(plain)), tuple(sorted(nearest)), "L" in items
 
 
@@ -169,7 +194,7 @@ _NTH = re.compile(r"([0-9A-Z]+)#([0-9A-Z]+)")
 _LAST = re.compile(r"L([0-9]+|[A-Z]{3})|([0-9]+|[A-Z]{3})L")
 
 
-def _weekdays(text: str, seed: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+def _weekdays(text: str, place: Place) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """Plain weekdays, and (weekday, n) for the n-th of the month, n 0 for the last."""
     plain: set[int] = set()
     nth: set[tuple[int, int]] = set()
@@ -181,7 +206,7 @@ def _weekdays(text: str, seed: str) -> tuple[tuple[int, ...], tuple[tuple[int, i
         elif match := _NTH.fullmatch(item):
             nth.add((number(WEEKDAY, match[1], item) % 7, _which(item, match[2])))
         else:
-            plain.update(expand(WEEKDAY, item, seed))
+            plain.update(expand(WEEKDAY, item, place))
     return tuple(sorted(plain)), tuple(sorted(nth))
 
 

@@ -6,8 +6,9 @@ from typing import assert_never
 from cronward.protocol.errors import InvalidRequest
 from cronward.protocol.job import At, Cron, Every, Schedule
 from cronward.protocol.views import SlotView
+from cronward.schedule import grammar
 from cronward.schedule.at import iso_utc, parse_at, settle_at
-from cronward.schedule.cron import CronRule, cron_rule
+from cronward.schedule.cron import CronRule, comes_for_every_job, cron_rule
 from cronward.schedule.every import next_every_ms
 from cronward.schedule.notes import note
 from cronward.schedule.refusal import refusal
@@ -36,15 +37,26 @@ def settle(schedule: Schedule, *, job_id: str, now_ms: int, default_tz: str) -> 
             field, value = "schedule.everyMs", str(every_ms)
         case Cron(expr=expr, tz=tz, stagger_ms=stagger_ms):
             rule = cron_rule(expr, default_tz if tz is None else tz, job_id)
+            _refuse_never(expr, rule.tz, now_ms)
             stagger_ms = default_stagger_ms(expr) if stagger_ms is None else stagger_ms
             settled = Cron(" ".join(expr.split()), rule.tz, stagger_ms)
             field, value = "schedule.expr", expr
         case _:
             assert_never(schedule)
     if next_slot_ms(settled, job_id=job_id, after_ms=now_ms) is None:
-        hint = "the days, months and years of the expression never meet any more" if field == "schedule.expr" else ""
-        raise refusal(field, "would never fire", value=value, allowed="a schedule with a slot to come", hint=hint)
+        raise refusal(field, "would never fire", value=value, allowed=_COMES)
     return settled
+
+
+_COMES = "a schedule with a slot to come"
+
+
+def _refuse_never(expr: str, tz: str, now_ms: int) -> None:
+    if comes_for_every_job(expr, tz, now_ms // 1000):
+        return
+    problem = "would never fire for some jobs" if grammar.uses_hash(expr) else "would never fire"
+    hint = "the days, months and years of the expression never meet any more"
+    raise refusal("schedule.expr", problem, value=expr, allowed=_COMES, hint=hint)
 
 
 def next_slot_ms(schedule: Schedule, *, job_id: str, after_ms: int) -> int | None:

@@ -7,6 +7,7 @@ from cronward.protocol import job as jobs
 from cronward.protocol.control import JobRef, RemoveParams, UpdateParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.outcome import Reason
+from cronward.protocol.spelling import same_expression
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
 from cronward.schedule import pacing, planner
 from cronward.schedule.at import PAST_GRACE_MS, parse_at
@@ -63,6 +64,7 @@ def remove(turn: Turn, caller: Caller, params: RemoveParams) -> RemoveAnswer:
         ledger.withdraw(turn, live.run_id, Reason.REMOVED, "the job was removed")
     elif live is not None:
         cancellation.cancel(turn, live.run_id, str(caller), "the job was removed")
+    _note_given_up(turn, job)
     turn.store.run("delete_job", position=job.position)
     definition = aftermath.readable(job)
     before = changes.scheduling(definition) if definition else None
@@ -131,6 +133,8 @@ def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, 
     stated = {field: getattr(wanted, field) for field in _CONVERGED}
     stated["schedule"] = _keep_settled(current.schedule, wanted.schedule)
     stated["pacing"] = pacing.settle(wanted.pacing, wanted.schedule)
+    if jobs.kind(wanted.schedule) != jobs.kind(current.schedule):
+        stated["delete_after_run"] = wanted.delete_after_run
     if "enabled" in raw:
         stated["enabled"] = wanted.enabled and not (
             stated["schedule"] == current.schedule and _is_used_up(current, turn.now_ms)
@@ -173,8 +177,7 @@ def _replace(turn: Turn, caller: Caller, job: JobRow, target: jobs.Definition, *
 def _activate_schedule(turn: Turn, job: JobRow, current: jobs.Definition, target: jobs.Definition) -> None:
     """Planned from now on, so that an edit never makes up a missed slot; what an active run leads to does not count."""
     live = live_run(turn.store, job.job_id)
-    if job.deadline is not None and job.deadline.kind is Kind.CATCH_UP:
-        slot_decisions.note(turn, job.job_id, Decision.DROPPED, job.deadline.slot, turn.now_ms)
+    _note_given_up(turn, job)
     turn.store.run(
         "activate_schedule",
         position=job.position,
@@ -184,6 +187,17 @@ def _activate_schedule(turn: Turn, job: JobRow, current: jobs.Definition, target
     )
     _withdraw_queued(turn, live, current, target)
     turn.world.review.look_again()
+
+
+def _note_given_up(turn: Turn, job: JobRow) -> None:
+    """What the job was put off for, and what came while nobody looked, is not run any more."""
+    deadline = job.deadline
+    if deadline is None:
+        return
+    if deadline.kind is Kind.CATCH_UP:
+        slot_decisions.note(turn, job.job_id, Decision.DROPPED, deadline.slot, turn.now_ms)
+    elif deadline.due_ms <= turn.now_ms:
+        slot_decisions.note(turn, job.job_id, Decision.DROPPED, deadline.due_ms, turn.now_ms)
 
 
 def _withdraw_queued(turn: Turn, live: LiveRow | None, current: jobs.Definition, target: jobs.Definition) -> None:
@@ -209,8 +223,10 @@ def _keep_settled(current: jobs.Schedule, wanted: jobs.Schedule) -> jobs.Schedul
     """What was filled in at creation (zone, stagger, anchor) stays where the new schedule says nothing about it."""
     if isinstance(current, jobs.Cron) and isinstance(wanted, jobs.Cron):
         tz = current.tz if wanted.tz is None else wanted.tz
-        stagger = current.stagger_ms if wanted.stagger_ms is None and wanted.expr == current.expr else wanted.stagger_ms
-        return msgspec.structs.replace(wanted, tz=tz, stagger_ms=stagger)
+        if not same_expression(wanted.expr, current.expr):
+            return msgspec.structs.replace(wanted, tz=tz)
+        stagger = current.stagger_ms if wanted.stagger_ms is None else wanted.stagger_ms
+        return msgspec.structs.replace(current, tz=tz, stagger_ms=stagger)
     if isinstance(current, jobs.At) and isinstance(wanted, jobs.At):
         return current if parse_at(current.at) == parse_at(wanted.at) else wanted
     if isinstance(current, jobs.Every) and isinstance(wanted, jobs.Every):

@@ -80,7 +80,7 @@ def _with_definition(view: JobView, definition: jobs.Definition) -> JobView:
         view,
         schedule=definition.schedule,
         payload=definition.payload,
-        delete_after_run=definition.delete_after_run,
+        delete_after_run=jobs.deletes_itself(definition) or definition.delete_after_run,
         display_name=definition.display_name,
         declaration_key=definition.declaration_key,
         description=definition.description,

@@ -88,7 +88,7 @@ SELECT 1 FROM runs WHERE job_id = :job_id LIMIT 1;
 SELECT min(job_id) FROM runs WHERE job_id > :after;
 
 -- name: run_of_one_shot
---- The run that has served the only slot of a job: its own, or one by hand that began after it.
+-- The run that has served the only slot of a job: its own, or one by hand that began after it.
 SELECT state FROM runs
 WHERE job_id = :job_id AND (
     (slot_ms = :at_ms AND (kind = 'scheduled' OR mode = 'due'))

@@ -5,7 +5,7 @@ SELECT value FROM meta WHERE key = :key;
 INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
 -- name: raise_meta
---- A number that only grows.
+-- A number that only grows.
 INSERT INTO meta (key, value) VALUES (:key, :value)
 ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER));
 

@@ -238,7 +238,7 @@ def edited(control: ScriptedRouter, query: ScriptedRouter) -> Sent:
     [
         (["--tz", "Europe/Paris"], {"schedule": {"kind": "cron", "tz": "Europe/Paris"}}),
         (["--cron", "*/5 * * * *"], {"schedule": {"kind": "cron", "expr": "*/5 * * * *"}}),
-        (["--cron", "0 4 * * *"], {"schedule": {"kind": "cron", "expr": "0 4 * * *", "staggerMs": None}}),
+        (["--cron", "0 4 * * *"], {"schedule": {"kind": "cron", "expr": "0 4 * * *"}}),
         (["--cron", "0 4 * * *", "--exact"], {"schedule": {"kind": "cron", "expr": "0 4 * * *", "staggerMs": 0}}),
         (["--exact"], {"schedule": {"kind": "cron", "staggerMs": 0}}),
         (["--every", "5m"], {"schedule": {"kind": "every", "everyMs": 300_000}}),

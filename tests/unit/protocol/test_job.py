@@ -32,7 +32,12 @@ def refused(raw: dict[str, object]) -> InvalidRequest:
 @pytest.mark.parametrize(
     ("raw", "field"),
     [
-        (definition(enabled="true"), "enabled"),
+        (definition(enabled="True"), "enabled"),
+        (definition(enabled="yes"), "enabled"),
+        (definition(schedule=CRON | {"staggerMs": "1s"}), "schedule.staggerMs"),
+        (definition(schedule=CRON | {"staggerMs": "-1"}), "schedule.staggerMs"),
+        (definition(schedule=CRON | {"staggerMs": "9" * 30}), "schedule.staggerMs"),
+        (definition(schedule=CRON | {"staggerMs": "9" * 20}), "schedule.staggerMs"),
         (definition(enabled=1), "enabled"),
         (definition(enabled=None), "enabled"),
         (definition(deleteAfterRun="yes"), "deleteAfterRun"),
@@ -176,6 +181,42 @@ def test_a_patch_merges_within_a_kind_replaces_across_kinds_and_null_clears() ->
 def test_a_bad_patch_is_refused(patch: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest):
         job.patch_definition(job.parse_definition(definition()), patch)
+
+
+@pytest.mark.parametrize("field", ["name", "schedule", "payload", "enabled", "sessionTarget", "wakeMode", "delivery"])
+def test_what_a_job_cannot_do_without_is_not_cleared(field: str) -> None:
+    start = job.parse_definition(definition(enabled=False))
+    with pytest.raises(InvalidRequest, match=f"{field}: cannot be cleared") as refused:
+        job.patch_definition(start, {field: None})
+    assert refused.value.field == field
+
+
+def test_spellings_that_scripts_for_openclaw_use() -> None:
+    made = job.parse_definition(definition(enabled="false", schedule=CRON | {"staggerMs": "60000"}))
+    assert (made.enabled, made.schedule) == (False, job.Cron("0 5 * * *", stagger_ms=60_000))
+    patched = job.patch_definition(made, {"enabled": "true", "schedule": {"staggerMs": "0"}})
+    assert (patched.enabled, patched.schedule) == (True, job.Cron("0 5 * * *", stagger_ms=0))
+
+
+@pytest.mark.parametrize("expr", ["0 5 * * *", " 0  5\t* * * ", "0 5 * * * "])
+def test_spaces_are_no_new_expression(expr: str) -> None:
+    exact = job.parse_definition(definition(schedule=CRON | {"staggerMs": 7}))
+    patched = job.patch_definition(exact, {"schedule": {"expr": expr}}).schedule
+    assert isinstance(patched, job.Cron)
+    assert patched.stagger_ms == 7
+    other = job.patch_definition(exact, {"schedule": {"expr": "1 5 * * *"}}).schedule
+    assert isinstance(other, job.Cron)
+    assert other.stagger_ms is None
+
+
+def test_another_kind_of_schedule_takes_along_what_was_said_of_one_shots() -> None:
+    at: dict[str, object] = {"kind": "at", "at": "2030-01-01T00:00:00Z"}
+    once = job.parse_definition(definition(schedule=at, deleteAfterRun=True))
+    assert job.patch_definition(once, {"schedule": CRON}).delete_after_run is None
+    daily = job.parse_definition(definition(deleteAfterRun=False))
+    assert job.deletes_itself(job.patch_definition(daily, {"schedule": at}))
+    assert not job.deletes_itself(job.patch_definition(daily, {"schedule": at, "deleteAfterRun": False}))
+    assert job.patch_definition(once, {"schedule": {"at": "2031-01-01T00:00:00Z"}}).delete_after_run is True
 
 
 def test_one_shots_delete_themselves_unless_told_otherwise() -> None:

@@ -1,10 +1,13 @@
 """H: a place of its own for each job, the same for ever."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cronward.protocol.errors import InvalidRequest
-from cronward.schedule import grammar
+from cronward.protocol.job import Cron
+from cronward.schedule import grammar, planner
+from cronward.schedule.at import parse_at
 from tests.unit.schedule.listing import utc
 
 IDS = [*(f"job-{number}" for number in range(500)), "lml-scamper", "", "ä", "x" * 500]
@@ -68,3 +71,28 @@ def test_the_verdict_and_the_number_of_places_do_not_depend_on_the_id(
         return True
 
     assert len({judge(job_id) for job_id in ids}) == 1
+
+
+@pytest.mark.parametrize("job_id", IDS[:40])
+@pytest.mark.parametrize(
+    ("expr", "comes"),
+    [
+        ("0 0 H(29-31) 2 *", False),
+        ("0 0 H(29-31)/2 2 *", False),
+        ("0 0 31 H(2-5) *", False),
+        ("0 0 0 H(1-3) 1 * 2030", False),
+        ("0 0 H(29-31),1 2 *", True),
+        ("0 0 H(29-31) 3 *", True),
+        ("0 0 31 H(7-8) *", True),
+        ("H H H H H", True),
+    ],
+)
+def test_whether_it_ever_comes_does_not_depend_on_the_id(expr: str, comes: bool, job_id: str) -> None:
+    now_ms = parse_at("2030-01-02T12:00Z")
+    try:
+        planner.settle(Cron(expr, "UTC"), job_id=job_id, now_ms=now_ms, default_tz="UTC")
+    except InvalidRequest as error:
+        assert not comes
+        assert "would never fire for some jobs" in error.message
+    else:
+        assert comes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cronward.protocol.errors import InvalidRequest
 from cronward.schedule import grammar
-from cronward.schedule.fields import HOUR, expand
+from cronward.schedule.fields import HOUR, expand, placed_by
 from cronward.schedule.planner import preview
 from cronward.schedule.zones import zone
 from tests.unit.schedule.listing import ms, settled
@@ -26,7 +26,7 @@ def test_slots() -> None:
 
 def test_refusals() -> None:
     messages = []
-    for refuse in (lambda: expand(HOUR, "24", ""), lambda: zone("europe/berlin")):
+    for refuse in (lambda: expand(HOUR, "24", placed_by("")), lambda: zone("europe/berlin")):
         try:
             refuse()
         except InvalidRequest as error:

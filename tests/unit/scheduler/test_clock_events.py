@@ -294,3 +294,19 @@ def test_a_zone_change_that_leaves_a_job_without_any_slot_flags_it(
     state = last.now.state
     assert state.next_run_at_ms is None
     assert last.now.flag == "the schedule has no further slot"
+
+
+def test_slots_that_a_clock_that_was_ahead_has_served_are_looked_past(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    ready.clock.wall += HOUR  # a wrong time
+    ready.turns()
+    job.end()
+    for minute in (61, 62):
+        job.go_to(minute * MINUTE)
+        job.end()
+    ready.clock.wall -= 3 * MINUTE
+    ready.turns()
+    assert [slot for slot, _ in job.runs()] == [60 * MINUTE, 61 * MINUTE, 62 * MINUTE]
+    planned = job.reschedule()
+    assert planned.state.next_run_at_ms == job.zero_ms + 63 * MINUTE
+    assert ready.job(job.view).state.consumed_slots == 0

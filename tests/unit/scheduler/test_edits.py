@@ -1,9 +1,11 @@
 """Edits and runs: what an edit does to slots, queued requests and active runs, and what a run may still do after it."""
 
+import datetime as dt
+
 import pytest
 
 from cronward.protocol.outcome import Reason
-from cronward.protocol.views import JobList, WhyView
+from cronward.protocol.views import AddResult, JobList, JobView, RemoveAnswer, WhyView
 from cronward.protocol.why import Cause
 from cronward.schedule.at import parse_at
 from tests.support.following import Followed, pass_to
@@ -288,6 +290,18 @@ def test_what_was_put_off_is_given_up_by_an_edit_and_why_says_so(ready: Bench) -
     assert ready.ask("cron.why", WhyView, asked).cause is Cause.DROPPED
 
 
+@pytest.mark.parametrize("what", ["disabled", "removed"])
+def test_what_came_while_nobody_looked_is_given_up_by_an_edit_and_why_says_so(ready: Bench, what: str) -> None:
+    job = Followed(ready, HOURLY)
+    ready.clock.advance(90 * MINUTE)  # asleep; the edit is the first thing that is seen
+    if what == "disabled":
+        job.edit(enabled=False)
+    else:
+        ready.ask("cron.remove", RemoveAnswer, {"id": job.view.id})
+    assert job.runs() == []
+    assert job.why(job.zero_ms + HOUR).cause is Cause.DROPPED
+
+
 def test_a_run_that_was_asked_for_because_it_was_due_goes_with_its_schedule(ready: Bench) -> None:
     """Contract 4.4: only what was forced stays."""
     for mode, left in (("due", "skipped"), ("force", "queued")):
@@ -299,3 +313,83 @@ def test_a_run_that_was_asked_for_because_it_was_due_goes_with_its_schedule(read
         assert [state for _, state in job.runs()] == [left]
         ready.cannot_start = None
         ready.turns()
+
+
+def test_a_run_by_hand_of_a_job_that_is_switched_off_goes_unless_it_was_forced(ready: Bench) -> None:
+    for mode, left in (("if-enabled", "skipped"), ("force", "queued")):
+        job = Followed(ready, HOURLY)
+        ready.cannot_start = "no space"
+        ready.turn(SECOND)
+        assert ready.run_now(job.view, mode).enqueued
+        job.edit(schedule=MINUTELY)
+        assert [state for _, state in job.runs()] == ["queued"]  # beside the schedule
+        job.edit(enabled=False)
+        assert [state for _, state in job.runs()] == [left]
+        job.edit(description="x")
+        assert [state for _, state in job.runs()] == [left]
+        ready.cannot_start = None
+
+
+def test_a_failure_of_before_the_edit_holds_up_no_slot_of_after_it(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY)
+    job.go_to(MINUTE)
+    job.edit(schedule={"kind": "every", "everyMs": 10 * SECOND})
+    job.fail()
+    assert job.due == ("slot", MINUTE + 10 * SECOND)
+    assert job.why(job.zero_ms + MINUTE + 20 * SECOND).cause is Cause.COMING
+
+
+def test_a_failure_of_after_the_edit_does(ready: Bench) -> None:
+    job = Followed(ready, HOURLY)
+    job.edit(schedule={"kind": "every", "everyMs": 10 * SECOND})
+    job.go_to(10 * SECOND)
+    job.fail()
+    assert job.due == ("backoff", 40 * SECOND)
+
+
+def test_a_one_shot_that_was_run_by_hand_after_its_time_is_over(ready: Bench) -> None:
+    job = one_shot(ready)
+    job.edit(enabled=False)
+    ready.turn(90 * SECOND)
+    ready.start(job.view)
+    job.end()
+    with pytest.raises(Refusal, match="has had its run"):
+        enable(job)
+
+
+def test_a_schedule_that_is_over_is_not_enabled(ready: Bench) -> None:
+    year = dt.datetime.fromtimestamp(ready.clock.wall / 1000, dt.UTC).year + 1
+    job = Followed(ready, {"kind": "cron", "expr": f"0 0 0 1 1 * {year}", "tz": "UTC"}, enabled=False)
+    ready.turn(2 * 366 * 24 * HOUR)
+    with pytest.raises(Refusal, match="schedule: is over: it has no further slot"):
+        enable(job)
+    assert not job.now.enabled
+
+
+def test_spaces_and_case_are_no_edit(ready: Bench) -> None:
+    exact = {"kind": "cron", "expr": "0 * * * mon-fri", "tz": "UTC", "staggerMs": 0}
+    job = Followed(ready, exact)
+    patched = job.edit(schedule={"expr": " 0 *  * * MON-FRI"})
+    assert patched.schedule == job.view.schedule
+    assert patched.config_revision == job.view.config_revision
+
+
+def test_a_declaration_with_other_spaces_changes_nothing(ready: Bench) -> None:
+    wanted = {"payload": {"kind": "command", "argv": ["/bin/true"]}, "declarationKey": "k", "name": "n"}
+    first = ready.ask("cron.add", AddResult, {**wanted, "schedule": {"kind": "cron", "expr": "0 * * * *", "tz": "UTC"}})
+    again = ready.ask(
+        "cron.add", AddResult, {**wanted, "schedule": {"kind": "cron", "expr": "0  * * * * ", "tz": "UTC"}}
+    )
+    assert (again.created, again.updated) == (False, False)
+    assert again.job.config_revision == first.job.config_revision
+
+
+def test_a_declaration_of_another_kind_takes_along_what_was_said_of_one_shots(ready: Bench) -> None:
+    wanted = {"payload": {"kind": "command", "argv": ["/bin/true"]}, "declarationKey": "k", "name": "n"}
+    at = {"kind": "at", "at": str(ready.clock.wall + HOUR)}
+    ready.ask("cron.add", AddResult, {**wanted, "schedule": at, "deleteAfterRun": True})
+    told = ready.ask("cron.add", AddResult, {**wanted, "schedule": HOURLY}).job
+    assert told.delete_after_run is None
+    patched = ready.ask("cron.update", JobView, {"id": told.id, "patch": {"description": "x"}})
+    assert patched.description == "x"
+    assert ready.ask("cron.add", AddResult, {**wanted, "schedule": at}).job.delete_after_run is True

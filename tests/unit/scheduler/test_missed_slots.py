@@ -6,6 +6,7 @@ from cronward.protocol.config import CatchUpConfig, Config
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Reason
 from cronward.protocol.views import RunView
+from cronward.protocol.why import Cause
 from tests.support.following import Followed
 from tests.support.scheduler_bench import Bench, Refusal
 
@@ -268,3 +269,51 @@ def test_b193_times_that_are_past_are_refused_or_run_at_once(ready: Bench) -> No
     jobs = [at(SECOND), at(0)]
     ready.turns()
     assert [[state for _, state in job.runs()] for job in jobs] == [["active"], ["active"]]
+
+
+# a run that is live when the missed slots are looked at
+
+
+def asleep_and_run(job: Followed, ms: int) -> None:
+    """Nobody looks for so long; the first thing that is seen then is that it is run by hand."""
+    job.bench.post("cron.run", {"id": job.view.id, "mode": "force"})
+    job.bench.turn(ms)
+    job.bench.turns(4)
+
+
+def test_all_waits_for_a_run_that_was_asked_for_after_the_missed_slots(ready: Bench) -> None:
+    job = Followed(ready, HOURLY, catchUp={"policy": "all"})
+    asleep_and_run(job, 3 * HOUR + 30 * MINUTE)
+    assert len(job.runs()) == 1
+    job.end()
+    for _ in range(60):
+        ready.turn(SECOND)
+        if job.runs()[-1][1] == "active":
+            job.end()
+    assert [slot for slot, _ in job.runs()][1:] == [HOUR, 2 * HOUR, 3 * HOUR]
+
+
+def test_a_run_by_hand_of_a_moment_before_swallows_no_missed_slot(ready: Bench) -> None:
+    job = Followed(ready, DAILY)
+    asleep_and_run(job, DAY + MINUTE)
+    job.end()
+    job.go_to(DAY + 2 * MINUTE)
+    assert [slot for slot, _ in job.runs()][1:] == [DAY]
+    assert not [made for made in job.decisions() if made[0] == "consumed"]
+
+
+def test_a_one_shot_is_served_by_the_run_by_hand_after_it(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "at", "at": str(ready.clock.wall + MINUTE)}, deleteAfterRun=False)
+    asleep_and_run(job, 2 * MINUTE)
+    job.end()
+    job.go_to(HOUR)
+    assert len(job.runs()) == 1
+
+
+def test_what_there_was_no_time_for_is_noted(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY, catchUp={"policy": "all"})
+    down_for(ready, 5 * MINUTE + 57 * SECOND)
+    first = job.runs()[0][0]
+    assert job.due == ("slot", 6 * MINUTE)
+    assert job.decisions()[-1] == ("dropped", first + MINUTE, 5 * MINUTE + 57 * SECOND)
+    assert job.why(job.zero_ms + first + MINUTE).cause is Cause.DOWN
