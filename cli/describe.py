@@ -106,7 +106,6 @@ def job_text(job: JobView, now_ms: int) -> str:
         ("schedule", schedule_text(job.schedule)),
         ("stagger", _stagger(job.schedule)),
         ("zone", _zone_name(job)),
-        ("due", _why_due(job)),
         ("switched off", _auto_disabled(job, now_ms)),
         *_payload_facts(job.payload),
         *_rule_facts(job),
@@ -156,23 +155,6 @@ def _stagger(schedule: Schedule | None) -> str | None:
     if isinstance(schedule, Cron) and schedule.stagger_ms:
         return f"up to {interval(schedule.stagger_ms)} later, the same for each slot"
     return None
-
-
-_DUE = {
-    "retry": "a quick retry of its last run",
-    "backoff": "later than its next slot, because it failed",
-    "catch_up": "a missed slot is run late",
-    "paced": "as its last run proposed",
-}
-
-
-def _why_due(job: JobView) -> str | None:
-    """Why its next run is not where the schedule says."""
-    state, why = job.state, _DUE.get(job.state.due_kind)
-    if why is None or state.next_run_at_ms is None:
-        return None
-    of = "" if state.due_slot_ms is None else f": that of {stamp(state.due_slot_ms, zone_of(job))}"
-    return f"{stamp(state.next_run_at_ms, zone_of(job))}, {why}{of}"
 
 
 def _auto_disabled(job: JobView, now_ms: int) -> str | None:

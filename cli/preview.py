@@ -44,32 +44,35 @@ def next_slots(session: Session, what: str, tz: str | None, start: str | None, c
     """
     now_ms = session.clock.wall_ms()
     fields = repeating_fields(what, tz)
+    job: JobView | None = None
+    job_id, known = _PREVIEW_ID, list[SlotView]()
     if fields is None:
-        schedule, job_id = _job_schedule(session, what, tz)
+        job, schedule = _job(session, what, tz)
+        job_id, known = job.id, job.next_slots if start is None else []
         after_ms = now_ms if start is None else _start_ms(start, schedule, "UTC")
     else:
         default_tz = _default_tz(session)
         raw: Cron | Every = convert(fields, Cron | Every, "schedule")  # type: ignore[arg-type]  # a union is no type[T]
         after_ms = now_ms if start is None else _start_ms(start, raw, default_tz)
         schedule = planner.settle(raw, job_id=_PREVIEW_ID, now_ms=after_ms, default_tz=default_tz)
-        job_id = _PREVIEW_ID
-    slots = _preview(schedule, job_id, after_ms, count)
+    slots = [*known[:count], *_preview(schedule, job_id, known[-1].at_ms if known else after_ms, count - len(known))]
     words = explain(schedule, job_id) if in_words else None
     if session.as_json:
         answer = {"schedule": schedule, "slots": slots}
         print_json(answer if words is None else answer | {"words": words})
     else:
-        click.echo(slots_text(schedule, slots, now_ms, has_id=fields is None, words=words))
+        off = None if job is None or job.enabled else "the job is disabled; these are the slots that it would have"
+        click.echo(slots_text(schedule, slots, now_ms, has_id=job is not None, words=words, remark=off))
     return 0
 
 
-def _job_schedule(session: Session, job: str, tz: str | None) -> tuple[Schedule, str]:
+def _job(session: Session, job: str, tz: str | None) -> tuple[JobView, Schedule]:
     if tz is not None:
         raise click.UsageError("--tz goes with an expression; a job has its own zone.")
     view = session.request("cron.get", JobRef(id=job), JobView)
     if view.schedule is None:
         raise CronwardError(Code.INVALID_REQUEST, f"the schedule of {job!r} cannot be read: {view.flag}", jobId=view.id)
-    return view.schedule, view.id
+    return view, view.schedule
 
 
 def _default_tz(session: Session) -> str:
@@ -91,7 +94,13 @@ def _preview(schedule: Schedule, job_id: str, after_ms: int, count: int) -> list
 
 
 def slots_text(
-    schedule: Schedule, slots: list[SlotView], now_ms: int, *, has_id: bool, words: str | None = None
+    schedule: Schedule,
+    slots: list[SlotView],
+    now_ms: int,
+    *,
+    has_id: bool,
+    words: str | None = None,
+    remark: str | None = None,
 ) -> str:
     """The schedule as it is understood, and its slots."""
     stagger = schedule.stagger_ms if isinstance(schedule, Cron) else None
@@ -100,8 +109,8 @@ def slots_text(
         spread = f"each job of this kind runs up to {interval(stagger)} later, the same for each slot"
         if not has_id:
             spread += "; these are of an example (--exact turns it off)"
-    facts = facts_text([("schedule", schedule_text(schedule)), ("in words", words), ("stagger", spread)])
-    return f"{facts}\n{slot_lines(slots, _zone(schedule), now_ms) or 'no slot to come'}"
+    facts = [("schedule", schedule_text(schedule)), ("in words", words), ("stagger", spread), ("but", remark)]
+    return f"{facts_text(facts)}\n{slot_lines(slots, _zone(schedule), now_ms) or 'no slot to come'}"
 
 
 def _zone(schedule: Schedule) -> tzinfo | None:

@@ -11,6 +11,7 @@ from cronward.cli.text import safe
 from cronward.cli.times import duration, relative, stamp
 from cronward.protocol.control import WhyParams
 from cronward.protocol.errors import InvalidRequest
+from cronward.protocol.job import DATE_MAX_MS
 from cronward.protocol.views import WhyView
 from cronward.protocol.why import Cause
 from cronward.schedule.at import around_in_zone_ms
@@ -19,7 +20,7 @@ from cronward.schedule.duration import parse_duration_ms
 _RELATIVE = re.compile(r"([+-])(.+)")
 _PAST = re.compile(r"-[0-9.].*", re.ASCII)
 _NO_SECONDS = re.compile(r".*[Tt ]\d\d:\d\d(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-_MINUTE_MS = 60_000
+_FRACTION = re.compile(r"[.,]\d")
 
 
 class WhyCommand(click.Command):
@@ -58,27 +59,31 @@ def why(session: Session, job: str, time: str | None) -> int:
 
 
 def _about(session: Session, job: str, time: str, first: WhyView) -> WhyView:
-    """The answer about `time`; where that is only meant roughly and is no slot, about the slot that is meant."""
-    at_ms, before_ms, after_ms = _meant(time, first)
-    answer = session.request("cron.why", WhyParams(id=job, at_ms=at_ms), WhyView)
-    if answer.cause is not Cause.NOT_A_SLOT:
-        return answer
-    close = [slot.at_ms for slot in answer.nearest if at_ms - before_ms <= slot.at_ms < at_ms + after_ms]
-    return session.request("cron.why", WhyParams(id=job, at_ms=close[-1]), WhyView) if close else answer
-
-
-def _meant(time: str, first: WhyView) -> tuple[int, int, int]:
-    """The instant, and how far before and after it a slot is also meant."""
+    """The answer about `time`. What is so long ago or to come stands for the last slot up to then, if there is one."""
     match = _RELATIVE.fullmatch(time)
     ms = parse_duration_ms(match[2]) if match else None
-    if match and ms is not None:
-        at_ms = first.now_ms + (ms if match[1] == "+" else -ms)
-        return at_ms, ms if match[1] == "+" else at_ms, 1
+    if match is None or ms is None:
+        at_ms, within_ms = _meant(time, first)
+        return session.request("cron.why", WhyParams(id=job, at_ms=at_ms, within_ms=within_ms), WhyView)
+    at_ms = first.now_ms + (ms if match[1] == "+" else -ms)
+    answer = session.request("cron.why", WhyParams(id=job, at_ms=at_ms), WhyView)
+    earliest_ms = first.now_ms if match[1] == "+" else -DATE_MAX_MS
+    before = [slot.at_ms for slot in answer.nearest if earliest_ms <= slot.at_ms <= at_ms]
+    if answer.cause is not Cause.NOT_A_SLOT or not before:
+        return answer
+    return session.request("cron.why", WhyParams(id=job, at_ms=before[-1]), WhyView)
+
+
+def _meant(time: str, first: WhyView) -> tuple[int, int]:
+    """The instant, and how exactly it is meant, by how exactly it is written."""
     try:
         at_ms = around_in_zone_ms(time, first.tz if named_zone(first.tz) else "UTC")
     except InvalidRequest as error:
         raise InvalidRequest("time", error.problem) from None
-    return at_ms, 0, _MINUTE_MS if _NO_SECONDS.fullmatch(time.strip()) else 1
+    text = time.strip()
+    if _NO_SECONDS.fullmatch(text):
+        return at_ms, 60_000
+    return at_ms, 1 if text.isdigit() or _FRACTION.search(text) else 1_000
 
 
 def why_text(answer: WhyView) -> str:

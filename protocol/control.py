@@ -62,9 +62,11 @@ class JobRef(Params, frozen=True):
 
 
 class WhyParams(JobRef, frozen=True):
-    """cron.why: what became of the slot at `at_ms`; without it, of the last slot, or of the first one to come."""
+    """cron.why: what became of the slot at `at_ms`, or of the first slot or run within so long after it; without it,
+    of the last slot, or of the first one to come."""
 
     at_ms: Annotated[int, Meta(ge=-DATE_MAX_MS, le=DATE_MAX_MS)] | None = None
+    within_ms: Annotated[int, Meta(ge=1, le=86_400_000)] = 1
 
 
 class AddParams(Params, frozen=True):

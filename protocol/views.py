@@ -10,7 +10,8 @@ from cronward.protocol.why import Cause
 
 
 class SlotView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A coming slot: the instant, the same in the job's zone with offset, and a note where a zone change moved it."""
+    """A coming slot or other run: the instant, the same in the job's zone with offset, and a note where a zone change
+    moved it, or where it is no slot at that time (a retry, the end of a backoff, a missed slot that is run late)."""
 
     at_ms: int
     local: str

@@ -20,6 +20,16 @@ class Kind(enum.StrEnum):
     """The last run proposed it."""
 
 
+IN_WORDS = {
+    Kind.SLOT: "its slot waits until some time has passed since the last run",
+    Kind.RETRY: "a quick retry of its last run",
+    Kind.BACKOFF: "later than its next slot, because it failed",
+    Kind.CATCH_UP: "a missed slot is run late",
+    Kind.PACED: "as its last run proposed",
+}
+"""Why something is due that is no slot at that time."""
+
+
 class Deadline(msgspec.Struct, frozen=True):
     """`due_ms` is when; `slot_ms` is the slot that it stands for where that is another instant (one that is run late
     keeps its own slot, and so its run id). Retries, backoff and paced checks are slots of their own."""

@@ -19,7 +19,7 @@ def is_far_ahead(
         )
     if has_anchor_ahead(schedule, now_ms) and changed_ms <= now_ms:
         return False  # it is to begin then
-    return not isinstance(schedule, At) and deadline.due_ms > _second_ms(schedule, job_id, now_ms)
+    return not isinstance(schedule, At) and deadline.slot > _second_ms(schedule, job_id, now_ms)
 
 
 def was_set_ahead(deadline: Deadline, *, last_run_ms: int | None, now_ms: int) -> bool:

@@ -92,18 +92,24 @@ def preview(schedule: Schedule, *, job_id: str, after_ms: int, count: int) -> li
     return slots
 
 
-def _slot(schedule: Schedule, job_id: str, slot_ms: int, before_ms: int, *, first: bool) -> Slot:
+def local_time(schedule: Schedule, *, job_id: str, at_ms: int) -> str:
+    """An instant as ISO 8601 with offset, in the zone of the schedule. Raises Unplannable."""
     if not isinstance(schedule, Cron):
-        return Slot(slot_ms, iso_utc(slot_ms).replace("Z", "+00:00"))
-    rule, shift_ms = _stored_rule(schedule, job_id)
-    remarks = [
-        warning(rule.tz) if first else None,
-        note(rule, (slot_ms - shift_ms) // 1000, (before_ms - shift_ms) // 1000),
-    ]
-    instant = dt.datetime.fromtimestamp(slot_ms // 1000, rule.zone)
-    local = instant.replace(microsecond=slot_ms % 1000 * 1000).isoformat(
-        timespec="milliseconds" if slot_ms % 1000 else "seconds"
-    )
+        return iso_utc(at_ms).replace("Z", "+00:00")
+    instant = dt.datetime.fromtimestamp(at_ms // 1000, _stored_rule(schedule, job_id)[0].zone)
+    timespec = "milliseconds" if at_ms % 1000 else "seconds"
+    return instant.replace(microsecond=at_ms % 1000 * 1000).isoformat(timespec=timespec)
+
+
+def _slot(schedule: Schedule, job_id: str, slot_ms: int, before_ms: int, *, first: bool) -> Slot:
+    remarks: list[str | None] = []
+    if isinstance(schedule, Cron):
+        rule, shift_ms = _stored_rule(schedule, job_id)
+        remarks = [
+            warning(rule.tz) if first else None,
+            note(rule, (slot_ms - shift_ms) // 1000, (before_ms - shift_ms) // 1000),
+        ]
+    local = local_time(schedule, job_id=job_id, at_ms=slot_ms)
     return Slot(slot_ms, local, "; ".join(remark for remark in remarks if remark) or None)
 
 

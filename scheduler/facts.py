@@ -38,11 +38,13 @@ class Spell(msgspec.Struct, frozen=True):
 
 
 class Outage(msgspec.Struct, frozen=True):
-    """From when to when nothing became due; `until_ms` None is still. `by` is None where the scheduler was down."""
+    """From when to when nothing became due; `until_ms` None is still. `by` is None where the scheduler was down.
+    `is_estimate`: after a crash its beginning is when the scheduler was last known to be there."""
 
     since_ms: int
     until_ms: int | None
     by: str | None = None
+    is_estimate: bool = False
 
     def covers(self, at_ms: int) -> bool:
         return self.since_ms <= at_ms and (self.until_ms is None or at_ms < self.until_ms)
@@ -87,6 +89,8 @@ class Facts(msgspec.Struct, frozen=True):
     holds_up: str | None = None
     queue_held_by: str | None = None
     kept_since_ms: int = 0
+    runs_near_ms: tuple[int, ...] = ()
+    """The slots of runs near the instant that is asked about."""
 
 
 def load(world: World, store: Store, job_id: str) -> Facts:
@@ -144,7 +148,7 @@ def downtimes(lives: list[Life]) -> list[Outage]:
     for earlier, later in pairwise(lives):
         since_ms = earlier.seen_ms if earlier.ended_ms is None else earlier.ended_ms
         if since_ms < later.started_ms:
-            found.append(Outage(since_ms, later.started_ms))
+            found.append(Outage(since_ms, later.started_ms, is_estimate=earlier.ended_ms is None))
     return found
 
 

@@ -13,7 +13,7 @@ from cronward.schedule import pacing, planner
 from cronward.schedule.at import PAST_GRACE_MS, parse_at
 from cronward.schedule.deadline import Kind
 from cronward.schedule.refusal import refusal
-from cronward.scheduler import aftermath, cancellation, changes, due, job_views, ledger, slot_decisions
+from cronward.scheduler import aftermath, cancellation, changes, coming, due, job_views, ledger, slot_decisions
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.effects import JobEvent
 from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run, text
@@ -142,7 +142,7 @@ def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, 
     target = msgspec.structs.replace(current, **stated)
     if target == current:
         view = job_views.load_view(turn.store, job.job_id)
-        return AddResult(created=False, updated=False, job=job_views.with_slots(view, turn.now_ms))
+        return AddResult(created=False, updated=False, job=coming.with_slots(turn.world, view))
     return AddResult(created=False, updated=True, job=_replace(turn, caller, job, target))
 
 
@@ -290,4 +290,4 @@ def _definition(job: JobRow) -> jobs.Definition:
 def _told(turn: Turn, job_id: str, action: str) -> JobView:
     view = job_views.load_view(turn.store, job_id)
     turn.effects.job_events.append(JobEvent(action, job_id, view))
-    return job_views.with_slots(view, turn.now_ms)
+    return coming.with_slots(turn.world, view)

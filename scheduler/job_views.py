@@ -4,13 +4,10 @@ import msgspec
 
 from cronward.protocol import job as jobs
 from cronward.protocol.errors import Code, CronwardError
-from cronward.protocol.views import AutoDisabledView, JobStateView, JobView, SlotView
-from cronward.schedule import planner
+from cronward.protocol.views import AutoDisabledView, JobStateView, JobView
 from cronward.schedule.auto_disable import Cause
 from cronward.scheduler.rows import JobRow, LiveRow, find_job, live_run
 from cronward.scheduler.store import Store
-
-PREVIEW_SLOTS = 3
 
 
 def job_view(job: JobRow, live: LiveRow | None) -> JobView:
@@ -61,18 +58,6 @@ def load_view(store: Store, job_id: str) -> JobView:
     if job is None:
         raise CronwardError(Code.JOB_NOT_FOUND, f"cron job not found: {job_id}", jobId=job_id)
     return job_view(job, live_run(store, job_id))
-
-
-def with_slots(view: JobView, now_ms: int) -> JobView:
-    """The same with its zone and next slots, as add, edit and get answer."""
-    if view.schedule is None or not view.enabled:
-        return view
-    try:
-        slots = planner.preview(view.schedule, job_id=view.id, after_ms=now_ms, count=PREVIEW_SLOTS)
-    except planner.Unplannable:
-        return view
-    shown = [SlotView(at_ms=slot.at_ms, local=slot.local, note=slot.note) for slot in slots]
-    return msgspec.structs.replace(view, next_slots=shown)
 
 
 def _with_definition(view: JobView, definition: jobs.Definition) -> JobView:

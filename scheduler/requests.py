@@ -8,7 +8,16 @@ import msgspec
 from cronward.protocol import control, log
 from cronward.protocol.errors import Code, CronwardError, ErrorBody, InvalidRequest
 from cronward.protocol.job import convert
-from cronward.scheduler import backup, job_commands, job_views, listing, run_commands, service_commands, why_command
+from cronward.scheduler import (
+    backup,
+    coming,
+    job_commands,
+    job_views,
+    listing,
+    run_commands,
+    service_commands,
+    why_command,
+)
 from cronward.scheduler.caller import Caller, from_peer_address
 from cronward.scheduler.effects import Address, Reply
 from cronward.scheduler.rows import live_run, text
@@ -40,7 +49,7 @@ def _add(turn: Turn, caller: Caller, raw: Raw) -> msgspec.Struct:
 
 def _get(turn: Turn, caller: Caller, params: control.JobRef) -> msgspec.Struct:
     job = job_commands.resolve_ref(turn, params)
-    return job_views.with_slots(job_views.job_view(job, live_run(turn.store, job.job_id)), turn.now_ms)
+    return coming.with_slots(turn.world, job_views.job_view(job, live_run(turn.store, job.job_id)))
 
 
 METHODS: dict[str, Method] = {

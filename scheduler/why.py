@@ -5,7 +5,7 @@ import msgspec
 from cronward.protocol.job import At, Schedule
 from cronward.protocol.why import Cause
 from cronward.schedule import around, planner
-from cronward.schedule.deadline import Kind
+from cronward.schedule.deadline import IN_WORDS, Deadline, Kind
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.changes import CRONWARD
 from cronward.scheduler.facts import Decided, Facts, Outage, Spell
@@ -31,9 +31,10 @@ class Explanation(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-def slot_meant(facts: Facts, at_ms: int | None, now_ms: int) -> int:
-    """The instant that is asked about: with no time given the last slot, else the first one to come; for a time that
-    the expression names, the instant where the job's stagger puts it. Raises Unplannable."""
+def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1) -> int:
+    """The instant that is asked about: with no time given the last slot, else the first one to come. For a time that
+    is only meant to within so long, the first slot or run in there; for one that the expression names, the instant
+    where the job's stagger puts it. Raises Unplannable."""
     spell = _spell_at(facts.spells, now_ms if at_ms is None else at_ms) or facts.spells[0]
     if spell.scheduling is None:
         return now_ms if at_ms is None else at_ms
@@ -44,9 +45,14 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int) -> int:
             return previous_ms
         next_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=now_ms)
         return next_ms or previous_ms or now_ms
+    found_ms = [*facts.runs_near_ms, planner.next_slot_ms(schedule, job_id=job_id, after_ms=at_ms - 1)]
+    if facts.deadline is not None:
+        found_ms.append(facts.deadline.due_ms)
+    close_ms = [ms for ms in found_ms if ms is not None and at_ms <= ms < at_ms + within_ms]
     staggered_ms = around.staggered_ms(schedule, job_id=job_id, at_ms=at_ms)
-    named = not _is_slot(schedule, job_id, at_ms) and _is_slot(schedule, job_id, staggered_ms)
-    return staggered_ms if named else at_ms
+    if not close_ms and _is_slot(schedule, job_id, staggered_ms):
+        return staggered_ms
+    return min(close_ms, default=at_ms)
 
 
 def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
@@ -61,6 +67,9 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         return Explanation(cause, None, until_ms=facts.spells[0].from_ms, by=began.by if began else None)
     if spell.scheduling is None:
         return Explanation(Cause.REMOVED, None, since_ms=spell.from_ms, by=spell.began.by if spell.began else None)
+    deadline = facts.deadline
+    if deadline is not None and deadline.due_ms == at_ms and deadline.kind is not Kind.SLOT:
+        return _special(facts, deadline, now_ms)
     try:
         if not _is_slot(spell.scheduling.schedule, facts.job_id, at_ms):
             return _no_slot(facts, spell.scheduling.schedule, at_ms)
@@ -94,6 +103,8 @@ def _by_run(facts: Facts, run: RunRow) -> Explanation:
     began_ms = run.started_ms if run.started_ms is not None else run.activated_ms
     late_ms = None if began_ms is None else max(0, began_ms - slot_ms)
     outage = _outage(facts, slot_ms)
+    if outage is not None and (outage[1].until_ms is None or run.requested_ms < outage[1].until_ms):
+        outage = None  # it was asked for all the same, so that did not hold it up
     return Explanation(
         Cause.RUNNING if run.state == "active" else Cause.RAN,
         slot_ms,
@@ -117,12 +128,11 @@ def _delay(facts: Facts, run: RunRow, outage: tuple[Cause, Outage] | None) -> Ca
 
 
 def _outage(facts: Facts, at_ms: int) -> tuple[Cause, Outage] | None:
-    """Whether nothing became due then, and why."""
-    for cause, outages in ((Cause.DOWN, facts.down), (Cause.PAUSED, facts.paused)):
-        for outage in reversed(outages):
-            if outage.covers(at_ms):
-                return cause, outage
-    return None
+    """Whether nothing became due then, and why: what is known before what is estimated."""
+    known = [(Cause.DOWN, outage) for outage in facts.down if not outage.is_estimate]
+    estimated = [(Cause.DOWN, outage) for outage in facts.down if outage.is_estimate]
+    outages = (*known, *((Cause.PAUSED, outage) for outage in facts.paused), *estimated)
+    return next(((cause, outage) for cause, outage in outages if outage.covers(at_ms)), None)
 
 
 def _no_slot(facts: Facts, schedule: Schedule, at_ms: int) -> Explanation:
@@ -160,6 +170,12 @@ def _off(spells: list[Spell], spell: Spell, at_ms: int) -> Explanation:
     return Explanation(cause, at_ms, since_ms=first.from_ms, by=by, detail=why)
 
 
+def _special(facts: Facts, deadline: Deadline, now_ms: int) -> Explanation:
+    """The job's next run is due beside its schedule: a retry, the end of a backoff, a missed slot that is run late."""
+    cause = Cause.COMING if deadline.due_ms > now_ms else Cause.WAITING
+    return Explanation(cause, deadline.due_ms, detail=facts.holds_up or IN_WORDS[deadline.kind])
+
+
 def _coming(facts: Facts, at_ms: int) -> Explanation:
     deadline = facts.deadline
     if facts.flag is not None:
@@ -168,7 +184,7 @@ def _coming(facts: Facts, at_ms: int) -> Explanation:
     if gated and deadline is not None and deadline.kind in (Kind.SLOT, Kind.BACKOFF):
         return Explanation(Cause.BACKOFF, at_ms, until_ms=facts.gate_ms)
     if deadline is not None and at_ms < deadline.due_ms and at_ms != deadline.slot:
-        if deadline.kind is Kind.SLOT or facts.far_ahead:
+        if facts.far_ahead or (deadline.kind is Kind.SLOT and at_ms < deadline.slot):
             return Explanation(Cause.FAR_AHEAD, at_ms, until_ms=deadline.due_ms)
         if deadline.kind is Kind.BACKOFF:
             return Explanation(Cause.BACKOFF, at_ms, until_ms=deadline.due_ms)

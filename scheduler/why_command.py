@@ -1,5 +1,7 @@
 """cron.why: gathers the facts about a job and its slot, and tells what they explain."""
 
+import msgspec
+
 from cronward.protocol.control import WhyParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.job import Cron, Schedule
@@ -9,7 +11,7 @@ from cronward.scheduler import facts as kept
 from cronward.scheduler import run_views, why
 from cronward.scheduler.facts import Facts
 from cronward.scheduler.job_commands import resolve_ref
-from cronward.scheduler.rows import find_run
+from cronward.scheduler.rows import find_run, integer
 from cronward.scheduler.world import Turn
 
 
@@ -19,7 +21,7 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     facts = kept.load(turn.world, turn.store, job_id)
     if not facts.spells:
         raise InvalidRequest("id", f"the definition of job {job_id} cannot be read, and no change of it is kept")
-    slot_ms = _slot_meant(facts, params.at_ms, turn.now_ms)
+    slot_ms = _slot_meant(turn, facts, params)
     said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
     schedule = _schedule(facts, slot_ms)
     nearest, note = _around(schedule, job_id, slot_ms)
@@ -63,11 +65,16 @@ def _schedule(facts: Facts, at_ms: int) -> Schedule | None:
     return spell.scheduling.schedule if spell and spell.scheduling else None
 
 
-def _slot_meant(facts: Facts, at_ms: int | None, now_ms: int) -> int:
+def _slot_meant(turn: Turn, facts: Facts, params: WhyParams) -> int:
+    at_ms = params.at_ms
+    if at_ms is not None:
+        until_ms = at_ms + params.within_ms
+        near = turn.store.rows("runs_within", job_id=facts.job_id, from_ms=at_ms, until_ms=until_ms)
+        facts = msgspec.structs.replace(facts, runs_near_ms=tuple(integer(row[0]) for row in near))
     try:
-        return why.slot_meant(facts, at_ms, now_ms)
+        return why.slot_meant(facts, at_ms, turn.now_ms, params.within_ms)
     except planner.Unplannable:
-        return now_ms if at_ms is None else at_ms
+        return turn.now_ms if at_ms is None else at_ms
 
 
 def _around(schedule: Schedule | None, job_id: str, at_ms: int) -> tuple[list[SlotView], str | None]:

@@ -27,6 +27,12 @@ WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND arrival IN (
 )
 ORDER BY arrival;
 
+-- name: runs_within
+-- The first slots with a run of the schedule in a stretch of time.
+SELECT slot_ms FROM runs
+WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms >= :from_ms AND slot_ms < :until_ms
+ORDER BY slot_ms LIMIT 1;
+
 -- name: surplus_run_of_job
 -- Where retention cuts off what is too much, if it does.
 SELECT slot_ms FROM runs WHERE job_id = :job_id ORDER BY arrival DESC LIMIT 1 OFFSET :keep;

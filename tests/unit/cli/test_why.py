@@ -1,10 +1,13 @@
 """`cronward why`: the time that is asked about."""
 
+import msgspec
 import pytest
 
+from cronward.cli.main import main
 from cronward.cli.why import why, why_text
 from cronward.protocol.views import WhyView
 from cronward.protocol.why import Cause
+from tests.unit.cli.scripted import ScriptedRouter, ok
 
 
 @pytest.mark.parametrize("time", ["-2h", "-20s", "-1.5d", "+30m", "2030-01-01"])
@@ -22,3 +25,23 @@ def test_after_two_dashes_everything_is_an_argument() -> None:
 def test_a_zone_that_is_gone_is_no_reason_not_to_answer() -> None:
     said = why_text(WhyView("id", "job", 0, 0, Cause.FLAGGED, tz="Mars/Olympus", detail="is no known time zone"))
     assert "is no known time zone" in said
+
+
+@pytest.mark.parametrize(
+    ("time", "within_ms"),
+    [
+        ("2026-03-08T02:30", 60_000),
+        ("2026-03-08T02:30Z", 60_000),
+        ("2026-03-08T02:30:15", 1_000),
+        ("2026-03-08T02:30:15+01:00", 1_000),
+        ("2026-03-08T02:30:15.5", 1),
+        ("2026-03-08T02:30:15.500Z", 1),
+        ("1772955000000", 1),
+    ],
+)
+def test_a_time_is_meant_as_exactly_as_it_is_written(time: str, within_ms: int, query: ScriptedRouter) -> None:
+    view = WhyView("id", "job", 0, 0, Cause.COMING)
+    query.start(lambda request: [ok(request, view)])
+    assert main(["why", "backup", time, "--json"]) == 0
+    asked = msgspec.json.decode(query.requests[-1].params, type=dict[str, object])
+    assert asked.get("withinMs", 1) == within_ms

@@ -160,5 +160,5 @@ def test_only_h_depends_on_the_job() -> None:
 def test_many_nearest_weekdays_are_refused() -> None:
     """Each takes a search of its own, and each search over years takes milliseconds."""
     assert grammar.parse("0 0 1W,5W,10W,15W,20W,LW * *", "job-1").day_rule.nearest == (1, 5, 10, 15, 20, 31)
-    with pytest.raises(InvalidRequest, match="day-of-month: W is used for 7 days .*allowed: W for at most 6 days"):
+    with pytest.raises(InvalidRequest, match=r"day-of-month: W is used for 7 days .*allowed: W for at most 6 days"):
         grammar.parse("0 0 1W,2W,3W,4W,5W,6W,7W * *", "job-1")

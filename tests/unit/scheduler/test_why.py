@@ -9,7 +9,7 @@ import pytest
 from cronward.protocol.job import At, Cron, Every, Schedule
 from cronward.protocol.why import Cause
 from cronward.schedule.at import iso_utc, parse_at
-from cronward.schedule.deadline import Deadline, Kind
+from cronward.schedule.deadline import IN_WORDS, Deadline, Kind
 from cronward.scheduler.changes import Detail, Scheduling
 from cronward.scheduler.facts import Change, Decided, Facts, Life, Outage, Spell, downtimes, pauses, spells
 from cronward.scheduler.rows import RunRow
@@ -113,7 +113,24 @@ def test_what_held_a_run_up() -> None:
     assert why(facts(runs=[run("ok")], decisions=[deferred])).delayed_by is Cause.DEFERRED
 
 
+def test_a_run_that_was_asked_for_in_time_was_held_up_by_nothing() -> None:
+    """After a crash the scheduler is known to have been there until two minutes before it."""
+    crash = Outage(SLOT_MS - 60_000, SLOT_MS + 30_000, is_estimate=True)
+    said = why(facts(runs=[run("ok")], down=[crash]))
+    assert (said.delayed_by, said.since_ms, said.until_ms) == (None, None, None)
+    by_hand_in_a_pause = facts(runs=[run("ok")], paused=[Outage(SLOT_MS - 1, None, "ann")])
+    assert why(by_hand_in_a_pause).delayed_by is None
+
+
 # slots without one
+
+
+def test_what_is_known_goes_before_what_is_estimated() -> None:
+    around_it = (SLOT_MS - 1_000, SLOT_MS + 1_000)
+    known, estimated, paused = Outage(*around_it), Outage(*around_it, is_estimate=True), Outage(*around_it, "ann")
+    assert why(facts(down=[estimated])).cause is Cause.DOWN
+    assert why(facts(down=[estimated], paused=[paused])).cause is Cause.PAUSED
+    assert why(facts(down=[known], paused=[paused])).cause is Cause.DOWN
 
 
 def decided(decision: Decision, until_ms: int, run_id: str | None = None, slot_ms: int = SLOT_MS) -> list[Decided]:
@@ -280,6 +297,24 @@ def test_to_come_before_a_deadline_that_a_clock_that_was_ahead_has_left(kind: Ki
     assert why(known, parse_at("2026-06-10T13:00Z")).cause is Cause.FAR_AHEAD
 
 
+@pytest.mark.parametrize("kind", [Kind.RETRY, Kind.BACKOFF, Kind.CATCH_UP, Kind.PACED])
+def test_a_deadline_beside_the_schedule_is_to_come_or_waits(kind: Kind) -> None:
+    for due_ms, cause in ((NOW_MS + 5, Cause.COMING), (NOW_MS - 5, Cause.WAITING)):
+        said = why(facts(deadline=Deadline(due_ms, kind, SLOT_MS)), due_ms)
+        assert (said.cause, said.slot_ms, said.detail) == (cause, due_ms, IN_WORDS[kind])
+    held_up = facts(deadline=Deadline(NOW_MS - 5, kind), holds_up="the service is paused")
+    assert why(held_up, NOW_MS - 5).detail == "the service is paused"
+
+
+def test_a_slot_that_waits_for_the_gap_after_a_run_puts_no_blame_on_the_clock() -> None:
+    secondly = Every(1_000, BEGIN_MS)
+    known = facts(secondly, deadline=Deadline(NOW_MS + 2_000, Kind.SLOT, NOW_MS + 1_000))
+    for at_ms in (NOW_MS + 1_000, NOW_MS + 2_000, NOW_MS + 3_000):
+        assert why(known, at_ms).cause is Cause.COMING
+    ahead = facts(secondly, deadline=Deadline(NOW_MS + 3_000))
+    assert why(ahead, NOW_MS + 2_000).cause is Cause.FAR_AHEAD
+
+
 # which instant is meant
 
 
@@ -295,6 +330,16 @@ def test_stagger_moves_the_time_that_the_expression_names() -> None:
     assert 0 < meant - SLOT_MS < 300_000
     assert slot_meant(known, meant, NOW_MS) == meant
     assert slot_meant(known, SLOT_MS + 1_000, NOW_MS) == SLOT_MS + 1_000
+
+
+def test_a_time_that_is_meant_roughly_stands_for_what_comes_first_in_there() -> None:
+    retried_ms, due_ms = SLOT_MS + 30_200, SLOT_MS + 75_000
+    known = facts(deadline=Deadline(due_ms, Kind.RETRY), runs_near_ms=(retried_ms,))
+    assert slot_meant(known, SLOT_MS, NOW_MS, 60_000) == SLOT_MS
+    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS, 1_000) == retried_ms
+    assert slot_meant(known, SLOT_MS + 31_000, NOW_MS, 1_000) == SLOT_MS + 31_000
+    assert slot_meant(known, SLOT_MS + 60_000, NOW_MS, 60_000) == due_ms
+    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS) == SLOT_MS + 30_000
 
 
 # how facts are read
@@ -319,7 +364,7 @@ def test_spells_follow_the_changes() -> None:
 
 def test_downtimes_lie_between_lives() -> None:
     lives = [Life(0, 10, None), Life(50, 60, 70), Life(90, 95, None)]
-    assert downtimes(lives) == [Outage(10, 50), Outage(70, 90)]
+    assert downtimes(lives) == [Outage(10, 50, is_estimate=True), Outage(70, 90)]
     assert downtimes([Life(0, 100, 100), Life(40, 50, None)]) == []  # the clock was set back
 
 

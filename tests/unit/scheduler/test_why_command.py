@@ -221,3 +221,28 @@ def test_the_second_half_of_a_repeated_hour_with_stagger(ready: Bench) -> None:
     assert shift_ms > 0
     assert why(ready, job, second_ms + shift_ms).cause is Cause.SWALLOWED
     assert why(ready, job, second_ms).cause is Cause.SWALLOWED
+
+
+def test_a_retry_is_found_by_the_second_that_people_read(ready: Bench) -> None:
+    job = ready.every(HOUR_MS)
+    leapt_to = first_slot_ms(job)
+    leap_to_without_ending(ready, leapt_to)
+    ((run_id,),) = ready.sql("SELECT run_id FROM runs WHERE state = 'active'")
+    ready.clock.advance(123)
+    ready.report(str(run_id), Status.ERROR, Reason.TIMED_OUT)
+    retry_ms = first_slot_ms(ready.job(job))
+    second_ms = retry_ms // 1_000 * 1_000
+    asked = {"id": job.id, "atMs": second_ms, "withinMs": 1_000}
+    coming = ready.ask("cron.why", WhyView, asked)
+    assert (coming.cause, coming.slot_ms, coming.detail) == (Cause.COMING, retry_ms, "a quick retry of its last run")
+    pass_time(ready, 31_000)
+    ran = ready.ask("cron.why", WhyView, asked)
+    assert (ran.cause, ran.slot_ms) == (Cause.RAN, retry_ms)
+    assert ready.ask("cron.why", WhyView, {"id": job.id, "atMs": second_ms}).cause is Cause.NOT_A_SLOT
+
+
+def leap_to_without_ending(bench: Bench, at_ms: int) -> None:
+    bench.clock.advance(at_ms - 1_000 - bench.clock.wall)
+    bench.reconcile()
+    for _ in range(3):
+        bench.turn(1_000)
