@@ -1,5 +1,6 @@
 """The flags that describe a job, shared by `add` and `edit`, and how a command is read from them."""
 
+import math
 import os
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
@@ -9,6 +10,7 @@ import msgspec
 
 from cronward.cli.session import Duration
 from cronward.protocol.errors import Code, CronwardError
+from cronward.protocol.job import SECONDS_MAX
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -68,7 +70,17 @@ class JobFlags(TypedDict):
     pacing_max: int | None
 
 
-_SECONDS = click.FloatRange(min=0)
+class Seconds(click.FloatRange):
+    """A number of seconds that is one."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
+_SECONDS = Seconds(min=0, max=SECONDS_MAX)
 _OPTIONS = [
     click.option("--name", help="Name of the job; by default taken from its command."),
     click.option("--display-name", help="A title for people."),

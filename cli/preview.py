@@ -9,10 +9,12 @@ import click
 from cronward.cli.describe import facts_text, schedule_text, slot_lines
 from cronward.cli.scheduleflags import repeating_fields
 from cronward.cli.session import Session, print_json, with_requests
+from cronward.cli.times import is_beyond
 from cronward.protocol import config
 from cronward.protocol.control import JobRef
-from cronward.protocol.errors import Code, CronwardError
-from cronward.protocol.job import Cron, Every, Schedule, convert
+from cronward.protocol.conversion import convert
+from cronward.protocol.errors import Code, CronwardError, InvalidRequest
+from cronward.protocol.job import Cron, Every, Schedule
 from cronward.protocol.views import JobView, SlotView
 from cronward.schedule import planner
 from cronward.schedule.at import at_in_zone, parse_at
@@ -83,7 +85,13 @@ def _default_tz(session: Session) -> str:
 def _start_ms(text: str, schedule: Schedule, default_tz: str) -> int:
     """A time without offset is read in the schedule's own zone."""
     tz = schedule.tz if isinstance(schedule, Cron) else None
-    return parse_at(at_in_zone(text, tz or default_tz))
+    try:
+        start_ms = parse_at(at_in_zone(text, tz or default_tz))
+    except InvalidRequest as error:
+        raise click.UsageError(f"Invalid --from: {error.problem}.") from None
+    if is_beyond(start_ms):
+        raise click.UsageError(f"Invalid --from {text!r}: the calendar goes from the year 1 to 9999.")
+    return start_ms
 
 
 def _preview(schedule: Schedule, job_id: str, after_ms: int, count: int) -> list[SlotView]:

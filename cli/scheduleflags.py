@@ -1,5 +1,7 @@
 """Schedules as they are written on a command line: a positional text, or one of --at, --every, --cron."""
 
+import re
+
 import click
 
 from cronward.cli.jobflags import JobFlags
@@ -19,8 +21,10 @@ def from_text(text: str, tz: str | None, now_ms: int) -> Fields:
     if repeating is not None:
         return repeating
     try:
-        return at_fields(text, tz, now_ms)
+        return at_fields(text, tz, now_ms, "schedule")
     except click.UsageError:
+        if _MEANT_AS_TIME.match(text):
+            raise
         raise click.UsageError(
             f"{text!r} is no schedule: use 'every 10m', a cron expression such as '*/5 * * * *',"
             " an ISO time such as 2030-01-31T09:00:00Z, or a duration from now such as 20m."
@@ -72,20 +76,23 @@ def changed_schedule(current: Schedule | None, flags: JobFlags, now_ms: int) -> 
     return schedule | stagger
 
 
-def at_fields(text: str, tz: str | None, now_ms: int) -> Fields:
-    """Once, at an ISO time (in `tz` if it has no offset) or after a duration."""
+_MEANT_AS_TIME = re.compile(r"\s*[+-]?[0-9]{1,6}([-.]|[0-9T:Z]*\s*$)", re.ASCII)
+
+
+def at_fields(text: str, tz: str | None, now_ms: int, source: str = "--at") -> Fields:
+    """Once, at an ISO time (in `tz` if it has no offset) or after a duration. `source` is told where it is wrong."""
     text = text.strip()
     after_ms = None if text.isdigit() else parse_duration_ms(text.removeprefix("+"))
     if after_ms is not None:
         if tz is not None:
             raise click.UsageError("--tz is only valid with --cron or an --at without offset.")
         if after_ms == 0:
-            raise click.UsageError(f"Invalid --at {text!r}: it has to lie ahead; `cronward run JOB` runs it now.")
+            raise click.UsageError(f"Invalid {source} {text!r}: it has to lie ahead; `cronward run JOB` runs it now.")
         return {"kind": "at", "at": iso_utc(now_ms + after_ms)}
     try:
         return {"kind": "at", "at": iso_utc(parse_at(text)) if tz is None else at_in_zone(text, tz)}
     except InvalidRequest as error:
-        raise click.UsageError(f"Invalid --at: {error.problem}. A duration such as 20m is possible too.") from None
+        raise click.UsageError(f"Invalid {source}: {error.problem}. A duration such as 20m is possible too.") from None
 
 
 def every_fields(text: str, tz: str | None) -> Fields:

@@ -26,7 +26,7 @@ NO_PARAMS = Params()
 
 
 class Duration(click.ParamType[int]):
-    """A duration option, in ms."""
+    """A duration option, in ms. A bare number is ms, as in OpenClaw's cron."""
 
     name = "duration"
 
@@ -35,7 +35,7 @@ class Duration(click.ParamType[int]):
             return value
         ms = parse_duration_ms(str(value))
         if ms is None:
-            self.fail(f"{value!r} is no duration; use e.g. 30s, 10m, 1h30m", param, ctx)
+            self.fail(f"{value!r} is no duration; use e.g. 30s, 10m, 1h30m (a bare number is milliseconds)", param, ctx)
         return ms
 
 

@@ -49,16 +49,16 @@ def local(at_ms: int, zone: tzinfo | None = None) -> datetime:
 
 def stamp(at_ms: int, zone: tzinfo | None = None) -> str:
     """`Wed 2026-12-02 13:00:00 +01:00 CET`; beyond the calendar as ISO 8601 in UTC."""
-    if _is_beyond(at_ms):
+    if is_beyond(at_ms):
         return iso_utc(at_ms)
     when = local(at_ms, zone)
-    return f"{when:%a %Y-%m-%d %H:%M:%S} {_offset(when)}{_abbreviation(when)}"
+    return f"{when:%a} {when.year:04}-{when:%m-%d %H:%M:%S} {_offset(when)}{_abbreviation(when)}"
 
 
 def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None, *, seconds: bool = False) -> str:
     """For tables: `13:00 CET` (or `13:00:00 CET`) on the same day, else `12-02 13:00 CET`, with the year if it is
     another one. Beyond the calendar ISO 8601 in UTC."""
-    if _is_beyond(at_ms):
+    if is_beyond(at_ms):
         return iso_utc(at_ms)
     when, today = local(at_ms, zone), local(now_ms, zone)
     if when.date() == today.date():
@@ -66,11 +66,11 @@ def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None, *, seconds:
     elif when.year == today.year:
         text = f"{when:%m-%d %H:%M}"
     else:
-        text = f"{when:%Y-%m-%d %H:%M}"
+        text = f"{when.year:04}-{when:%m-%d %H:%M}"
     return f"{text} {zone_mark(when)}"
 
 
-def _is_beyond(at_ms: int) -> bool:
+def is_beyond(at_ms: int) -> bool:
     """Whether datetime has no such moment in some zone: schedules reach further than year 9999."""
     return not _FIRST_MS <= at_ms <= _LAST_MS
 
@@ -87,8 +87,9 @@ def zone_mark(when: datetime) -> str:
 
 
 def _offset(when: datetime) -> str:
+    """`+01:00`; with seconds where a zone had them, long ago."""
     text = f"{when:%z}"
-    return f"{text[:3]}:{text[3:]}"
+    return ":".join([text[:3], *(text[at : at + 2] for at in range(3, len(text), 2))])
 
 
 def _abbreviation(when: datetime) -> str:

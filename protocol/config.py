@@ -14,8 +14,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol.conversion import convert
 from cronward.protocol.errors import ConfigError, InvalidRequest
-from cronward.protocol.job import CatchUpPolicy, Delay, Delays, Preset, Transient, convert
+from cronward.protocol.job import CatchUpPolicy, Delay, Delays, Preset, Transient
 
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]

@@ -7,11 +7,12 @@ not judged here but in `cronward.schedule`.
 import base64
 import hashlib
 import re
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from cronward.protocol.conversion import convert, shown
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.spelling import same_expression, spelled
 
@@ -22,7 +23,8 @@ RESERVED_KEYS = ("heartbeat-task:", "heartbeat:", "skill-collection-review:")
 
 Label = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 Words = Annotated[list[str], Meta(min_length=1, max_length=4096)]
-Seconds = Annotated[float, Meta(ge=0, le=315_576_000)]
+SECONDS_MAX = 315_576_000
+Seconds = Annotated[float, Meta(ge=0, le=SECONDS_MAX)]
 Delay = Annotated[float, Meta(gt=0, le=31_557_600)]
 Delays = Annotated[tuple[Delay, ...], Meta(min_length=1, max_length=32)]
 Preset = Annotated[str, Meta(pattern="^(openclaw|goclaw)$")]
@@ -183,21 +185,6 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "schedule": ("on-exit", "stream"),
 }
 
-T = TypeVar("T")
-
-
-def convert(raw: object, kind: type[T], where: str = "") -> T:
-    """`raw` (decoded JSON) as `kind`. Raises InvalidRequest naming the field, the value and what is allowed."""
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        path = path.rstrip("`").lstrip(".")
-        field = ".".join(part for part in (where, path) if part)
-        value = _lookup(raw, path)
-        shown = "" if value is None else f" (got {_short(value)})"
-        raise InvalidRequest(field, f"{problem}{shown}") from None
-
 
 def parse_definition(raw: dict[str, object]) -> Definition:
     """A checked definition from JSON, with its name inferred where it has none. Raises InvalidRequest."""
@@ -244,7 +231,7 @@ def check(definition: Definition) -> None:
                 raise InvalidRequest("declarationKey", f"the prefix {prefix!r} belongs to the system (got {key!r})")
     for field, text in (("name", definition.name), ("displayName", definition.display_name)):
         if text is not None and (not text.strip() or not text.isprintable()):
-            raise InvalidRequest(field, f"must be printable text and not blank (got {_short(text)})")
+            raise InvalidRequest(field, f"must be printable text and not blank (got {shown(text)})")
     _one_of("sessionTarget", definition.session_target, ("isolated",))
     _one_of("wakeMode", definition.wake_mode, ("now",))
     _one_of("delivery.mode", definition.delivery.mode, ("none",))
@@ -301,14 +288,14 @@ def _check_command(payload: Command) -> None:
         if "\0" in text:
             raise InvalidRequest(field, "must not contain a NUL character")
     if payload.cwd is not None and not payload.cwd.startswith("/"):
-        raise InvalidRequest("payload.cwd", f"must be an absolute path (got {_short(payload.cwd)})")
+        raise InvalidRequest("payload.cwd", f"must be an absolute path (got {shown(payload.cwd)})")
     _check_environment(payload)
 
 
 def _check_environment(payload: Command) -> None:
     for name in (*payload.env, *payload.secrets):
         if not _ENV_NAME.fullmatch(name):
-            raise InvalidRequest("payload.env", f"{_short(name)} is no variable name: letters, digits and _ only")
+            raise InvalidRequest("payload.env", f"{shown(name)} is no variable name: letters, digits and _ only")
         if name.startswith("CRONWARD_"):
             raise InvalidRequest("payload.env", f"{name}: names that begin with CRONWARD_ are Cronward's own")
     for name, secret in payload.secrets.items():
@@ -318,12 +305,12 @@ def _check_environment(payload: Command) -> None:
         if sum(source is not None for source in (secret.file, secret.env, secret.credential)) != 1:
             raise InvalidRequest(field, "needs exactly one of file, env, credential")
         if secret.file is not None and not secret.file.startswith("/"):
-            raise InvalidRequest(field, f"file must be an absolute path (got {_short(secret.file)})")
+            raise InvalidRequest(field, f"file must be an absolute path (got {shown(secret.file)})")
 
 
 def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InvalidRequest(field, f"{_short(value)} is not one of {', '.join(allowed)}")
+        raise InvalidRequest(field, f"{shown(value)} is not one of {', '.join(allowed)}")
 
 
 def _refuse_unchangeable(patch: dict[str, object]) -> None:
@@ -365,20 +352,3 @@ def _inferred_name(raw: dict[str, object]) -> str:
             if text:
                 return text if len(text) <= 60 else text[:59] + "…"
     return "Automation"
-
-
-def _lookup(raw: object, path: str) -> object:
-    value = raw
-    for key, index in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", path):
-        if isinstance(value, dict) and key:
-            value = value.get(key)
-        elif isinstance(value, list) and index and int(index) < len(value):
-            value = value[int(index)]
-        else:
-            return None
-    return None if isinstance(value, dict | list) else value
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"

@@ -7,7 +7,7 @@ from cronward.schedule.notes import absence
 from cronward.schedule.planner import next_slot_ms
 from cronward.schedule.stagger import offset_ms
 
-_HORIZONS_MS = tuple(days * 86_400_000 for days in (1, 40, 400, 8 * 366))
+_HORIZONS_MS = tuple(days * 86_400_000 for days in (1, 40, 400, 8 * 366, 100 * 366))
 
 
 def is_slot(schedule: Schedule, *, job_id: str, at_ms: int) -> bool:
@@ -16,7 +16,7 @@ def is_slot(schedule: Schedule, *, job_id: str, at_ms: int) -> bool:
 
 
 def previous_slot_ms(schedule: Schedule, *, job_id: str, before_ms: int) -> int | None:
-    """The last slot before an instant, or None if there is none for years. Raises Unplannable."""
+    """The last slot before an instant, or None if there is none for a hundred years. Raises Unplannable."""
     for horizon_ms in _HORIZONS_MS:
         first_ms = next_slot_ms(schedule, job_id=job_id, after_ms=before_ms - horizon_ms)
         if first_ms is not None and first_ms < before_ms:

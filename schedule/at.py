@@ -75,12 +75,14 @@ def _in_zone(text: str, tz: str) -> tuple[int, bool]:
     wall_ms = _wall_ms(text, match)
     parse_at(text)
     wall_s, ms = divmod(wall_ms, 1000)
-    for span in spans(tz, wall_s - 2 * 86_400):
+    for index, span in enumerate(spans(tz, wall_s - 2 * 86_400)):
         if wall_s < span.wall_start_s:
+            if index == 0:
+                break
             return span.start_s * 1000, False
         if wall_s < span.wall_end_s:
             return (wall_s - span.offset_s) * 1000 + ms, True
-    return wall_s * 1000 + ms, True  # so far ahead no zone is laid out
+    return wall_s * 1000 + ms, True  # so far away no zone is laid out
 
 
 def iso_utc(at_ms: int) -> str:

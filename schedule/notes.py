@@ -5,6 +5,9 @@ import datetime as dt
 from cronward.schedule.cron import OVERLAP_MAX_S, CronRule
 from cronward.schedule.spans import Span, spans
 
+OTHERS_MAX = 100
+"""More are not counted: a schedule by the second loses thousands in an hour."""
+
 
 def note(rule: CronRule, slot_s: int, before_s: int) -> str | None:
     """Why the slot at `slot_s` is not where it is on other days, or what was dropped since `before_s`."""
@@ -51,9 +54,19 @@ def _gap_note(rule: CronRule, slot_s: int, before_s: int, earlier: Span, later: 
     if lost_s is None or lost_s >= later.wall_start_s:
         return None
     jump = f"the clocks go from {_wall(earlier.wall_end_s)} to {_wall(later.wall_start_s)}"
+    others = _others(rule, lost_s, later.wall_start_s)
     if not rule.fixed_time:
-        return f"{_wall(lost_s)} is dropped: {jump}"
-    return f"moved from {_wall(lost_s)}: {jump}" if slot_s == later.start_s else None
+        return f"{_wall(lost_s)}{others} is dropped: {jump}"
+    return f"moved from {_wall(lost_s)}{others}: {jump}" if slot_s == later.start_s else None
+
+
+def _others(rule: CronRule, lost_s: int, until_s: int) -> str:
+    """How many further times are lost with the first one."""
+    count, next_s = 0, rule.wall_times.next(lost_s + 1)
+    while next_s is not None and next_s < until_s and count < OTHERS_MAX:
+        count, next_s = count + 1, rule.wall_times.next(next_s + 1)
+    more = f"{count} or more" if count == OTHERS_MAX else str(count)
+    return f" (with {more} after it)" if count else ""
 
 
 def _overlap_note(rule: CronRule, slot_s: int, earlier: Span, later: Span) -> str | None:

@@ -6,8 +6,8 @@ from typing import TypeVar
 import msgspec
 
 from cronward.protocol import control, log
+from cronward.protocol.conversion import convert
 from cronward.protocol.errors import Code, CronwardError, ErrorBody, InvalidRequest
-from cronward.protocol.job import convert
 from cronward.scheduler import (
     backup,
     coming,

@@ -3,6 +3,7 @@
 import msgspec
 
 from cronward.protocol import job
+from cronward.protocol.conversion import convert
 from cronward.protocol.errors import InvalidRequest
 from cronward.schedule import planner
 from cronward.schedule.duration import parse_duration_ms
@@ -47,7 +48,7 @@ class Schedules:
             for text in raw.values():
                 parse_duration_ms(str(text))
         try:
-            schedule = job.convert({"name": "n", "payload": PAYLOAD, "schedule": raw}, job.Definition).schedule
+            schedule = convert({"name": "n", "payload": PAYLOAD, "schedule": raw}, job.Definition).schedule
             settled = planner.settle(schedule, job_id="job", now_ms=START_MS, default_tz="UTC")
         except InvalidRequest:
             return

@@ -294,3 +294,40 @@ def test_usage_errors_are_click_errors() -> None:
         at_fields("0s", None, NOW_MS)
     with pytest.raises(click.UsageError, match="is no schedule"):
         from_text("soon", None, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2026-02-30T10:00", "Invalid schedule: names a day that the calendar does not have"),
+        ("2026-12-02T25:00", "Invalid schedule: has no such time of day"),
+        ("2026-12-02 10:00 CET", "Invalid schedule: is no timestamp"),
+        ("5m 30x", "'5m 30x' is no schedule: use 'every 10m'"),
+        ("daily", "'daily' is no schedule: use 'every 10m'"),
+    ],
+)
+def test_a_time_that_is_wrong_says_what_is_wrong_with_it(text: str, reason: str) -> None:
+    with pytest.raises(click.UsageError) as refused:
+        from_text(text, None, NOW_MS)
+    assert refused.value.message.startswith(reason)
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "1e300", "soon"])
+def test_a_limit_is_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["add", "every 1h", "--timeout-seconds", seconds, "--", "/bin/true"]) == 2
+    assert "Invalid value for '--timeout-seconds'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("yesterday", "Invalid --from: is no timestamp"),
+        ("0000-01-01", "Invalid --from '0000-01-01': the calendar goes from the year 1 to 9999."),
+        ("+012000-01-01", "Invalid --from '+012000-01-01': the calendar goes"),
+    ],
+)
+def test_a_beginning_that_is_wrong_is_told_by_its_flag(
+    text: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["next", "0 5 * * *", "--tz", "UTC", "--from", text]) == 2
+    assert reason in capsys.readouterr().err

@@ -85,3 +85,22 @@ def test_status_counts_them() -> None:
     here = {"stateDir": "/s", "stateDirSource": "-", "runtimeDir": "/r", "runtimeDirSource": "-"}
     assert "far ahead" not in status_text(service_status(), here)
     assert "2 jobs by a clock that was set back" in status_text(service_status(deadlines_far_ahead=2), here)
+
+
+def test_next_of_a_job_begins_with_what_it_will_run(query: ScriptedRouter, capsys: pytest.CaptureFixture[str]) -> None:
+    retry_ms = NOW_MS + 30_000
+    slots = [SlotView(retry_ms, "", "a quick retry of its last run"), SlotView(NOW_MS + 85_000, "")]
+    view = msgspec.structs.replace(job(), next_slots=slots)
+    query.start(lambda request: [ok(request, view)])
+    assert main(["next", "backup", "-n", "3", "--json"]) == 0
+    told = msgspec.json.decode(capsys.readouterr().out)["slots"]
+    assert [slot["atMs"] for slot in told] == [retry_ms, NOW_MS + 85_000, NOW_MS + 385_000]
+    assert main(["next", "backup", "-n", "1"]) == 0
+    assert "(a quick retry of its last run)" in capsys.readouterr().out
+
+
+def test_next_of_a_job_that_is_off_says_so(query: ScriptedRouter, capsys: pytest.CaptureFixture[str]) -> None:
+    view = msgspec.structs.replace(job(), enabled=False)
+    query.start(lambda request: [ok(request, view)])
+    assert main(["next", "backup"]) == 0
+    assert "but       the job is disabled; these are the slots that it would have" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cronward.cli.times import duration, relative, short_stamp, stamp
+from cronward.schedule.at import parse_at
 from cronward.schedule.duration import DURATION_MAX_MS, interval, parse_duration_ms
 from tests.unit.cli.samples import NOW_MS
 
@@ -90,3 +91,9 @@ def test_instants_beyond_the_calendar_are_shown_all_the_same(at_ms: int) -> None
     for text in (stamp(at_ms, AUCKLAND), short_stamp(at_ms, NOW_MS, AUCKLAND)):
         assert text.endswith("Z")
     assert relative(at_ms, NOW_MS) != ""
+
+
+def test_long_ago_zones_had_seconds_and_years_had_four_digits() -> None:
+    """Local mean time: +00:53:28 in Berlin, before 1893."""
+    assert stamp(parse_at("1890-01-01T00:00Z"), ZoneInfo("Europe/Berlin")) == "Wed 1890-01-01 00:53:28 +00:53:28 LMT"
+    assert stamp(parse_at("0042-01-01T00:00Z"), ZoneInfo("UTC")) == "Wed 0042-01-01 00:00:00 +00:00 UTC"

@@ -44,7 +44,7 @@ def refused(raw: dict[str, object]) -> InvalidRequest:
         (definition(name=7), "name"),
         (definition(description=["x"]), "description"),
         (definition(schedule="0 5 * * *"), "schedule"),
-        (definition(schedule={"kind": "cron"}), "schedule"),
+        (definition(schedule={"kind": "cron"}), "schedule.expr"),
         (definition(schedule={"kind": "cron", "expr": 5}), "schedule.expr"),
         (definition(schedule={"kind": "every", "everyMs": "1000"}), "schedule.everyMs"),
         (definition(schedule={"kind": "every", "everyMs": 0}), "schedule.everyMs"),
@@ -230,3 +230,50 @@ def test_a_damaged_row_is_an_error_that_can_be_caught() -> None:
     for data in (b"", b"null", b"{", b'{"name":"n"}', b'{"name":"n","schedule":{"kind":"later"},"payload":{}}'):
         with pytest.raises(msgspec.DecodeError):
             job.decode(data)
+
+
+def scheduled(**schedule: object) -> dict[str, object]:
+    return definition(schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message", "allowed"),
+    [
+        (
+            definition(schedule={"kind": "weekly"}),
+            "schedule.kind: 'weekly' is not one of at, every, cron",
+            "at, every, cron",
+        ),
+        (
+            definition(retry={"preset": "fast"}),
+            "retry.preset: 'fast' is not one of openclaw, goclaw",
+            "openclaw, goclaw",
+        ),
+        (definition(retry={"transient": ["x"]}), "retry.transient[0]: 'x' is not one of rate_limit, ", None),
+        (
+            definition(schedule={"kind": "every", "everyMs": 0}),
+            "schedule.everyMs: Expected `int` >= 1 (got 0)",
+            "`int` >= 1",
+        ),
+        (
+            definition(schedule={"kind": "every", "everyMs": 6.5}),
+            "schedule.everyMs: Expected `int`, got `float`",
+            "`int`",
+        ),
+        (
+            definition(schedule={"kind": "every", "everyMs": 60_000, "tz": "UTC"}),
+            "schedule.tz: unknown field `tz`",
+            None,
+        ),
+        ({"name": "n", "payload": {"kind": "command", "argv": ["x"]}}, "schedule: is missing", None),
+    ],
+)
+def test_a_refusal_names_field_value_and_what_is_allowed(
+    raw: dict[str, object], message: str, allowed: str | None
+) -> None:
+    error = refused(raw)
+    assert error.message.startswith(message)
+    assert message.startswith(f"{error.field}: ")
+    if allowed is not None:
+        assert error.details["allowed"] == allowed
+        assert error.details["value"]

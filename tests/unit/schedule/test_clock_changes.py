@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from cronward.protocol.job import Cron
+from cronward.schedule import planner
+from cronward.schedule.at import parse_at
 from tests.unit.schedule.listing import local, notes, utc
 
 NEW_YORK = "America/New_York"
@@ -184,3 +187,20 @@ def test_a_zone_without_summer_time_carries_a_warning() -> None:
         "EST never has daylight saving time; America/New_York follows the clocks there",
         None,
     ]
+
+
+def test_a_gap_tells_how_many_times_it_takes() -> None:
+    def first_note(expr: str, tz: str, after: str) -> str | None:
+        slots = planner.preview(Cron(expr, tz, 0), job_id="j", after_ms=parse_at(after), count=1)
+        return slots[0].note
+
+    jump = "the clocks go from 2026-03-08 02:00 to 2026-03-08 03:00"
+    assert first_note("0,30 2 * * *", "America/New_York", "2026-03-08T00:00Z") == (
+        f"moved from 2026-03-08 02:00 (with 1 after it): {jump}"
+    )
+    assert first_note("*/15 * * * *", "America/New_York", "2026-03-08T06:45Z") == (
+        f"2026-03-08 02:00 (with 3 after it) is dropped: {jump}"
+    )
+    assert (first_note("* * * * * *", "America/New_York", "2026-03-08T06:59:59Z") or "").startswith(
+        "2026-03-08 02:00 (with 100 or more after it) is dropped"
+    )
