@@ -5,7 +5,7 @@ from typing import Unpack
 import click
 
 from cronward.cli import scheduleflags
-from cronward.cli.describe import facts_text, schedule_text, slots_text
+from cronward.cli.describe import facts_text, schedule_text, slots_text, stagger_text
 from cronward.cli.jobflags import (
     JobCommand,
     JobFlags,
@@ -98,7 +98,17 @@ def _added_text(payload: bytes, *, declared: bool, now_ms: int) -> str:
 
 
 def added_job_text(done: str, job: JobView, now_ms: int) -> str:
-    facts = facts_text([(done, safe(job.name)), ("id", job.id), ("schedule", schedule_text(job.schedule))])
+    schedule = schedule_text(job.schedule)
+    shared = "another job has this name too: commands need the id to know which is meant" if job.name_shared else None
+    facts = facts_text(
+        [
+            (done, safe(job.name)),
+            ("id", job.id),
+            ("but", shared),
+            ("schedule", schedule),
+            ("stagger", stagger_text(job.schedule)),
+        ]
+    )
     slots = slots_text(job, now_ms)
     if not job.enabled and isinstance(job.schedule, At) and parse_at(job.schedule.at) <= now_ms:
         slots = f"Its time is over; give it another one with `cronward edit {job.id} --at TIME --enable`."

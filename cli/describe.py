@@ -104,7 +104,7 @@ def job_text(job: JobView, now_ms: int) -> str:
         ("status", paint(job.status, STATUS_COLOURS.get(job.status, ""))),
         ("flagged", job.flag and safe(job.flag)),
         ("schedule", schedule_text(job.schedule)),
-        ("stagger", _stagger(job.schedule)),
+        ("stagger", stagger_text(job.schedule)),
         ("zone", _zone_name(job)),
         ("switched off", _auto_disabled(job, now_ms)),
         *_payload_facts(job.payload),
@@ -151,7 +151,8 @@ def _zone_name(job: JobView) -> str | None:
     return safe(job.schedule.tz or job.tz or "the scheduler's default")
 
 
-def _stagger(schedule: Schedule | None) -> str | None:
+def stagger_text(schedule: Schedule | None) -> str | None:
+    """`up to 5m later, the same for each slot`; None for an exact schedule."""
     if isinstance(schedule, Cron) and schedule.stagger_ms:
         return f"up to {interval(schedule.stagger_ms)} later, the same for each slot"
     return None

@@ -69,7 +69,11 @@ def edit(
         "retry": clear_retry,
         "catchUp": clear_catch_up,
     }
-    patch.update((field, None) for field, clear in cleared.items() if clear)
+    for field, clear in cleared.items():
+        if clear and field in patch:
+            raise click.UsageError(f"{field} is given and cleared. Choose one.")
+        if clear:
+            patch[field] = None
     if not patch and not reschedule:
         raise click.UsageError("Nothing to change. `cronward edit --help` lists what can be.")
     params = UpdateParams(

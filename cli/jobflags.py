@@ -11,6 +11,7 @@ import msgspec
 from cronward.cli.session import Duration
 from cronward.protocol.errors import Code, CronwardError
 from cronward.protocol.job import SECONDS_MAX
+from cronward.schedule.duration import parse_duration_ms
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -64,6 +65,10 @@ class JobFlags(TypedDict):
     catch_up_max_age: int | None
     catch_up_max_runs: int | None
     retry_preset: str | None
+    retry_delays: list[float] | None
+    retry_jitter: float | None
+    retry_on: list[str] | None
+    backoff: list[float] | None
     max_retries: int | None
     disable_after: int | None
     pacing_min: int | None
@@ -78,6 +83,34 @@ class Seconds(click.FloatRange):
         if math.isnan(seconds):
             self.fail(f"{value!r} is no number of seconds.", param, ctx)
         return seconds
+
+
+class Delays(click.ParamType[list[float]]):
+    """Durations with commas between them, in seconds."""
+
+    name = "durations"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        delays_ms = [parse_duration_ms(part) for part in str(value).split(",")]
+        if not all(delays_ms):
+            self.fail(f"{value!r} is no list of durations; use e.g. 2s,4s,8s", param, ctx)
+        return [(delay_ms or 0) / 1000 for delay_ms in delays_ms]
+
+
+class Names(click.ParamType[list[str]]):
+    """Some of a few names, with commas between them."""
+
+    name = "names"
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        names = [part.strip() for part in str(value).split(",")]
+        for name in names:
+            if name not in self._allowed:
+                self.fail(f"{name!r} is not one of {', '.join(self._allowed)}", param, ctx)
+        return names
 
 
 _SECONDS = Seconds(min=0, max=SECONDS_MAX)
@@ -149,6 +182,19 @@ _OPTIONS = [
         help="Quick retries of errors that may pass: after 30 s, 1 min, 5 min, or after 2, 4, 8 s.",
     ),
     click.option("--max-retries", type=click.IntRange(0, 1000), help="How many quick retries in a row."),
+    click.option(
+        "--retry-delays", type=Delays(), metavar="LIST", help="After how long, e.g. 2s,4s,8s; the last one repeats."
+    ),
+    click.option("--retry-jitter", type=click.FloatRange(0, 1), help="By which share of it at random, either way."),
+    click.option(
+        "--retry-on",
+        type=Names("rate_limit", "overloaded", "network", "timeout", "server_error"),
+        metavar="LIST",
+        help="Classes of errors that may pass: rate_limit, overloaded, network, timeout, server_error.",
+    ),
+    click.option(
+        "--backoff", type=Delays(), metavar="LIST", help="The least time after the 1st, 2nd, … failure: 30s,1m,5m."
+    ),
     click.option("--disable-after", type=click.IntRange(min=0), help="Disable it after so many failures; 0: never."),
     click.option("--pacing-min", type=Duration(), help="A run may propose the next check, at the earliest after this."),
     click.option("--pacing-max", type=Duration(), help="A run may propose the next check, at the latest after this."),
@@ -259,6 +305,10 @@ def _rule_fields(flags: JobFlags) -> dict[str, object]:
         },
         "retry": {
             "preset": flags["retry_preset"],
+            "delaysSeconds": flags["retry_delays"],
+            "jitter": flags["retry_jitter"],
+            "transient": flags["retry_on"],
+            "backoffSeconds": flags["backoff"],
             "maxRetries": flags["max_retries"],
             "disableAfter": flags["disable_after"],
         },

@@ -102,7 +102,8 @@ def enable(session: Session, job: str) -> int:
 @click.option("--cancel", is_flag=True, help="Also end its run, if one is active.")
 @with_requests
 def disable(session: Session, job: str, cancel: bool) -> int:
-    """Stop a job's schedule. What is queued is dropped, an active run goes on unless --cancel is given.
+    """Stop a job's schedule. What is queued is dropped unless it was forced; an active run goes on unless --cancel is
+    given.
 
     \b
       cronward disable backup

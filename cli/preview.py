@@ -116,7 +116,7 @@ def slots_text(
     if stagger:
         spread = f"each job of this kind runs up to {interval(stagger)} later, the same for each slot"
         if not has_id:
-            spread += "; these are of an example (--exact turns it off)"
+            spread += "; these are of an example (`--exact` of `cronward add` turns it off)"
     facts = [("schedule", schedule_text(schedule)), ("in words", words), ("stagger", spread), ("but", remark)]
     return f"{facts_text(facts)}\n{slot_lines(slots, _zone(schedule), now_ms) or 'no slot to come'}"
 

@@ -57,7 +57,9 @@ def status_text(service: ServiceStatus, here: dict[str, str]) -> str:
     """The service in words; trouble first."""
     now = service.now_ms
     mode = paint(service.mode, _MODE_COLOURS.get(service.mode, ""))
-    paused = f" by {safe(service.paused_by)}" if service.paused_by else ""
+    held = ","
+    if service.held_by is not None and service.held_at_ms is not None:
+        held = f" by {safe(service.held_by)} since {short_stamp(service.held_at_ms, now)};"
     trouble = [
         ("storage", service.storage_error and paint(safe(service.storage_error), "red")),
         ("configuration", service.config_error and paint(safe(service.config_error), "red")),
@@ -67,7 +69,7 @@ def status_text(service: ServiceStatus, here: dict[str, str]) -> str:
     ]
     waiting = f", {service.queued} waiting" if service.queued else ""
     facts = [
-        ("service", f"{mode}{paused}, since {short_stamp(service.started_at_ms, now)}"),
+        ("service", f"{mode}{held} up since {short_stamp(service.started_at_ms, now)}"),
         *trouble,
         ("launcher", launcher_text(service.launcher)),
         ("runs", f"{service.active} of {service.capacity} active{waiting}"),
@@ -111,7 +113,8 @@ def _directory(used: str, mine: str, source: str) -> str:
 @click.command("pause")
 @with_requests
 def pause_service(session: Session) -> int:
-    """Start nothing more until `cronward resume`. What runs goes on; slots that come are requested and wait.
+    """Start nothing more until `cronward resume`. What runs goes on. Slots that come meanwhile are missed: at `resume`
+    each job's catch-up says which of them are run.
 
     \b
       cronward pause
@@ -122,7 +125,7 @@ def pause_service(session: Session) -> int:
 @click.command()
 @with_requests
 def resume(session: Session) -> int:
-    """Start runs again after `pause` or `drain`. What waited is started first.
+    """Start runs again after `pause` or `drain`. What waited is started first, then missed slots are caught up.
 
     \b
       cronward resume

@@ -107,7 +107,9 @@ def why_text(answer: WhyView) -> str:
 
 
 def _sentence(answer: WhyView, zone: tzinfo | None) -> str:
-    text = _SENTENCES[answer.cause].format(
+    is_to_come = answer.slot_ms is not None and answer.slot_ms > answer.now_ms
+    sentences = _SENTENCES | _OF_WHAT_IS_TO_COME if is_to_come else _SENTENCES
+    return sentences[answer.cause].format(
         late=_late(answer),
         ended=_ended(answer),
         caught_up=_caught_up(answer),
@@ -115,7 +117,6 @@ def _sentence(answer: WhyView, zone: tzinfo | None) -> str:
         until="now" if answer.until_ms is None else stamp(answer.until_ms, zone),
         by=safe(answer.by or "somebody unknown"),
     )
-    return text
 
 
 _SENTENCES = {
@@ -145,6 +146,12 @@ _SENTENCES = {
     Cause.NOT_A_SLOT: "not a slot",
     Cause.FORGOTTEN: "that is longer ago than is kept",
     Cause.UNKNOWN: "nothing that is kept says what became of it",
+}
+
+
+_OF_WHAT_IS_TO_COME = {
+    Cause.BACKOFF: "it will be left out: the job has failed and waits until {until}",
+    Cause.FLAGGED: "it will not run: the job is flagged",
 }
 
 

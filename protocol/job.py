@@ -190,7 +190,7 @@ def parse_definition(raw: dict[str, object]) -> Definition:
     """A checked definition from JSON, with its name inferred where it has none. Raises InvalidRequest."""
     _refuse_later_kinds(raw)
     fields = spelled(raw)
-    if not fields.get("name"):
+    if fields.get("name") is None:
         fields["name"] = _inferred_name(fields)
     definition = convert(fields, Definition)
     check(definition)

@@ -53,7 +53,8 @@ class JobStateView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 class JobView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A job: its definition, its revision, its state. `status` is running, queued, flagged, disabled, or the last
-    run's status, or idle. `flag` says why a damaged or unschedulable job is not run."""
+    run's status, or idle. `flag` says why a damaged or unschedulable job is not run. `name_shared`, in answers to add
+    and update: another job has the name too, so that only its id says which is meant."""
 
     id: str
     name: str
@@ -85,6 +86,7 @@ class JobView(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     flag: str | None = None
     tz: str | None = None
     next_slots: list[SlotView] = []
+    name_shared: bool = False
 
 
 class AddResult(msgspec.Struct, frozen=True, rename="camel"):
@@ -273,7 +275,8 @@ class NoticeView(msgspec.Struct, frozen=True, rename="camel"):
 
 class ServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Answer to service.status. `mode` is running, paused, draining or stopping. `deadlines_far_ahead` counts jobs that
-    wait for more than two slots of theirs since the clock was set back."""
+    wait for more than two slots of theirs since the clock was set back. `held_by` and `held_at_ms` are who paused or
+    drained it, and when; None while it is neither. `paused_by` is kept over restarts."""
 
     version: str
     instance: str
@@ -299,6 +302,8 @@ class ServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     next_wake_at_ms: int | None
     notices: list[NoticeView]
     deadlines_far_ahead: int = 0
+    held_by: str | None = None
+    held_at_ms: int | None = None
 
 
 class NextSlot(msgspec.Struct, frozen=True, rename="camel"):

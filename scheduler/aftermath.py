@@ -98,7 +98,7 @@ def _record(turn: Turn, job: JobRow, finished: Finished, after: After) -> None:
 def _delete(turn: Turn, job: JobRow, definition: jobs.Definition | None) -> None:
     turn.store.run("delete_job", position=job.position)
     before = changes.scheduling(definition) if definition else None
-    detail = changes.Detail(before=before, why="its run went well")
+    detail = changes.Detail(before=before, name=job.name, why="its run went well")
     changes.note(turn, changes.CRONWARD, "removed", detail, job.job_id)
     turn.effects.job_events.append(JobEvent("removed", job.job_id))
 

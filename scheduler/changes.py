@@ -20,12 +20,14 @@ class Scheduling(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Detail(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a change was. `before` and `after` are there if the scheduling changed; a job that is added has only
-    `after`, a removed one only `before`. `rescheduled`: the deadline was computed anew. `why` is for people."""
+    `after`, a removed one only `before`, and its name. `rescheduled`: the deadline was computed anew. `why` is for
+    people."""
 
     fields: list[str] = []
     before: Scheduling | None = None
     after: Scheduling | None = None
     rescheduled: bool = False
+    name: str | None = None
     why: str | None = None
 
 

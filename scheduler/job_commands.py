@@ -68,7 +68,7 @@ def remove(turn: Turn, caller: Caller, params: RemoveParams) -> RemoveAnswer:
     turn.store.run("delete_job", position=job.position)
     definition = aftermath.readable(job)
     before = changes.scheduling(definition) if definition else None
-    changes.note(turn, caller, "removed", changes.Detail(before=before), job.job_id)
+    changes.note(turn, caller, "removed", changes.Detail(before=before, name=job.name), job.job_id)
     turn.effects.job_events.append(JobEvent("removed", job.job_id))
     active = live is not None and live.state == "active"
     return RemoveAnswer(ok=True, removed=True, cancelling=live.run_id if live and active else None)
@@ -270,7 +270,7 @@ def _check_not_over(turn: Turn, schedule: jobs.At, job_id: str) -> None:
         problem = "is over"
     else:
         return
-    allowed = "another time, or a run by hand (cron.run)"
+    allowed = "another time, or a run by hand"
     raise refusal("schedule.at", problem, value=schedule.at, allowed=allowed)
 
 
@@ -290,4 +290,5 @@ def _definition(job: JobRow) -> jobs.Definition:
 def _told(turn: Turn, job_id: str, action: str) -> JobView:
     view = job_views.load_view(turn.store, job_id)
     turn.effects.job_events.append(JobEvent(action, job_id, view))
-    return coming.with_slots(turn.world, view)
+    shared = len(turn.store.rows("jobs_by_name", name=view.name)) > 1
+    return msgspec.structs.replace(coming.with_slots(turn.world, view), name_shared=shared)

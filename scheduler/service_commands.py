@@ -2,6 +2,8 @@
 
 import os
 
+import msgspec
+
 from cronward.protocol import launch
 from cronward.protocol.control import DrainParams
 from cronward.protocol.version import VERSION
@@ -76,6 +78,7 @@ def status(turn: Turn) -> ServiceStatus:
     world, config = turn.world, turn.world.settings.config
     counted = turn.store.row("count_jobs")
     jobs, enabled = (integer(value) for value in counted) if counted else (0, 0)
+    held = _held(turn)
     return ServiceStatus(
         version=VERSION,
         instance=world.instance,
@@ -101,7 +104,16 @@ def status(turn: Turn) -> ServiceStatus:
         next_wake_at_ms=_next_wake(turn),
         notices=notices.recent(turn.store, STATUS_NOTICES),
         deadlines_far_ahead=world.review.far_ahead,
+        held_by=str(Caller(held[1], None, held[2])) if held else None,
+        held_at_ms=held[0] if held else None,
     )
+
+
+def _held(turn: Turn) -> tuple[int, int | None, str | None] | None:
+    """When and by whom the service was paused or drained (time, uid, caller), if it is."""
+    action = {Mode.PAUSED: "paused", Mode.DRAINING: "drained"}.get(turn.world.mode)
+    row = None if action is None else turn.store.row("last_hold", action=action)
+    return None if row is None else msgspec.convert(row, tuple[int, int | None, str | None])
 
 
 def snapshot(turn: Turn) -> StatusSnapshot:

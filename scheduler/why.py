@@ -35,10 +35,11 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1)
     """The instant that is asked about: with no time given the last slot, else the first one to come. For a time that
     is only meant to within so long, the first slot or run in there; for one that the expression names, the instant
     where the job's stagger puts it. Raises Unplannable."""
+    job_id = facts.job_id
     spell = _spell_at(facts.spells, now_ms if at_ms is None else at_ms) or facts.spells[0]
     if spell.scheduling is None:
-        return now_ms if at_ms is None else at_ms
-    schedule, job_id = spell.scheduling.schedule, facts.job_id
+        return _last_before(facts, spell, now_ms) if at_ms is None else at_ms
+    schedule = spell.scheduling.schedule
     if at_ms is None:
         previous_ms = around.previous_slot_ms(schedule, job_id=job_id, before_ms=now_ms + 1)
         if previous_ms is not None and previous_ms > spell.from_ms:
@@ -55,6 +56,16 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1)
     return min(close_ms, default=at_ms)
 
 
+def _last_before(facts: Facts, removal: Spell, now_ms: int) -> int:
+    """The last slot of a job that is gone; now, if it never had one."""
+    known = [spell for spell in facts.spells if spell.from_ms <= removal.from_ms and spell.scheduling is not None]
+    if not known or known[-1].scheduling is None:
+        return now_ms
+    schedule = known[-1].scheduling.schedule
+    slot_ms = around.previous_slot_ms(schedule, job_id=facts.job_id, before_ms=removal.from_ms + 1)
+    return slot_ms if slot_ms is not None and slot_ms > facts.spells[0].from_ms else now_ms
+
+
 def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
     """What became of the instant `at_ms`. `facts` are about it."""
     for run in facts.runs:
@@ -66,7 +77,8 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         cause = Cause.NOT_YET_CREATED if began is None or began.action == "added" else Cause.FORGOTTEN
         return Explanation(cause, None, until_ms=facts.spells[0].from_ms, by=began.by if began else None)
     if spell.scheduling is None:
-        return Explanation(Cause.REMOVED, None, since_ms=spell.from_ms, by=spell.began.by if spell.began else None)
+        by, because = (spell.began.by, spell.began.detail.why) if spell.began else (None, None)
+        return Explanation(Cause.REMOVED, None, since_ms=spell.from_ms, by=by, detail=because)
     deadline = facts.deadline
     if deadline is not None and deadline.due_ms == at_ms and deadline.kind is not Kind.SLOT:
         return _special(facts, deadline, now_ms)

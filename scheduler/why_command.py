@@ -11,12 +11,15 @@ from cronward.scheduler import facts as kept
 from cronward.scheduler import run_views, why
 from cronward.scheduler.facts import Facts
 from cronward.scheduler.job_commands import resolve_ref
-from cronward.scheduler.rows import find_run, integer
+from cronward.scheduler.rows import find_run, integer, text
 from cronward.scheduler.world import Turn
+
+REMOVALS_LOOKED_AT = 10_000
+"""Changes among which a removed job is looked for by its name, the newest ones."""
 
 
 def explain(turn: Turn, params: WhyParams) -> WhyView:
-    """cron.why. A removed job is still known by its id, as long as its changes are kept."""
+    """cron.why. A removed job is still known by its id or name, as long as its changes are kept."""
     job_id, name = _job(turn, params)
     facts = kept.load(turn.world, turn.store, job_id)
     if not facts.spells:
@@ -47,13 +50,19 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
 
 
 def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
+    """(id, name); the name is None where only the id of a removed job is known."""
     try:
         job = resolve_ref(turn, params)
     except CronwardError as error:
-        job_id = params.id or params.job_id or ""
-        if error.code is Code.JOB_NOT_FOUND and turn.store.rows("changes_of_job", job_id=job_id):
-            return job_id, None
-        raise
+        if error.code is not Code.JOB_NOT_FOUND:
+            raise
+        asked = params.id or params.job_id or ""
+        if turn.store.rows("changes_of_job", job_id=asked):
+            return asked, None
+        removed = turn.store.row("removed_job", name=asked, looked_at=REMOVALS_LOOKED_AT)
+        if removed is None:
+            raise
+        return text(removed[0]), asked
     return job.job_id, job.name
 
 

@@ -5,6 +5,16 @@ SELECT at_ms, action, uid, caller, detail FROM changes WHERE job_id = :job_id OR
 -- Pauses and drains with their ends; the index holds them together.
 SELECT at_ms, action, uid, caller, detail FROM changes WHERE job_id IS NULL ORDER BY change;
 
+-- name: last_hold
+-- The pause or drain that is in force, if one is.
+SELECT at_ms, uid, caller FROM changes WHERE job_id IS NULL AND action = :action ORDER BY change DESC LIMIT 1;
+
+-- name: removed_job
+-- The job of that name that was removed last.
+SELECT job_id, at_ms FROM (SELECT * FROM changes ORDER BY change DESC LIMIT :looked_at)
+WHERE action = 'removed' AND json_extract(detail, '$.name') = :name COLLATE NOCASE
+ORDER BY change DESC LIMIT 1;
+
 -- name: all_lives
 SELECT started_ms, seen_ms, ended_ms FROM lives ORDER BY rowid;
 

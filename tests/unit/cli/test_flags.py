@@ -77,6 +77,22 @@ def command(*argv: str, **more: object) -> dict[str, object]:
             },
         ),
         (
+            ["@daily", "--retry-delays", "2s,1m30s", "--retry-jitter", "0.25", "--backoff", "30s", "--", "x"],
+            {
+                "schedule": {"kind": "cron", "expr": "@daily"},
+                "payload": command("x"),
+                "retry": {"delaysSeconds": [2, 90], "jitter": 0.25, "backoffSeconds": [30]},
+            },
+        ),
+        (
+            ["@daily", "--retry-on", "timeout,network", "--", "x"],
+            {
+                "schedule": {"kind": "cron", "expr": "@daily"},
+                "payload": command("x"),
+                "retry": {"transient": ["timeout", "network"]},
+            },
+        ),
+        (
             ["every 10m", "--pacing-min", "30s", "--pacing-max", "1h", "--", "x"],
             {
                 "schedule": {"kind": "every", "everyMs": 600_000},
@@ -331,3 +347,28 @@ def test_a_beginning_that_is_wrong_is_told_by_its_flag(
 ) -> None:
     assert main(["next", "0 5 * * *", "--tz", "UTC", "--from", text]) == 2
     assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--retry-delays", "2s,soon"], "'2s,soon' is no list of durations"),
+        (["--retry-delays", "2s,,4s"], "'2s,,4s' is no list of durations"),
+        (["--backoff", "0"], "'0' is no list of durations"),
+        (["--retry-on", "timeout,oops"], "'oops' is not one of rate_limit, overloaded, network, timeout, server_error"),
+        (["--retry-jitter", "2"], "2.0 is not in the range 0<=x<=1"),
+    ],
+)
+def test_lists_are_checked(flags: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["add", "every 1h", *flags, "--", "/bin/true"]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_given_and_cleared_is_refused(
+    query: ScriptedRouter, control: ScriptedRouter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query.start(lambda request: [ok(request, job())])
+    control.start(lambda request: [ok(request, job())])
+    assert main(["edit", "backup", "--retry-preset", "goclaw", "--clear-retry"]) == 2
+    assert "retry is given and cleared. Choose one." in capsys.readouterr().err
+    assert not [request for request in control.requests if request.method == "cron.update"]

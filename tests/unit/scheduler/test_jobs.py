@@ -7,7 +7,15 @@ import pytest
 from cronward.protocol import launch
 from cronward.protocol.job import Every
 from cronward.protocol.outcome import Reason, Status
-from cronward.protocol.views import AddResult, CancelAnswer, DrainAnswer, JobView, RemoveAnswer, RunAnswer
+from cronward.protocol.views import (
+    AddResult,
+    CancelAnswer,
+    DrainAnswer,
+    JobView,
+    RemoveAnswer,
+    RunAnswer,
+    ServiceStatus,
+)
 from tests.support.scheduler_bench import Bench, Refusal
 
 MINUTE = 60_000
@@ -274,3 +282,31 @@ def test_who_changed_what_is_kept(ready: Bench) -> None:
     ready.ask("cron.remove", RemoveAnswer, {"id": job.id})
     rows = ready.sql("SELECT action, uid, pid FROM changes WHERE job_id = ? ORDER BY change", job.id)
     assert rows == [("added", 0, 77), ("updated", 0, 77), ("removed", 0, 77)]
+
+
+def test_a_name_that_two_jobs_have_is_said(ready: Bench) -> None:
+    first = ready.every(60_000, name="backup")
+    second = ready.every(60_000, name="Backup")
+    assert (first.name_shared, second.name_shared) == (False, True)
+    renamed = ready.ask("cron.update", JobView, {"id": second.id, "patch": {"name": "other"}})
+    assert not renamed.name_shared
+
+
+def test_who_holds_the_service_and_since_when(ready: Bench) -> None:
+    def held() -> tuple[str | None, int | None]:
+        status = ready.ask("service.status", ServiceStatus)
+        return status.held_by, status.held_at_ms
+
+    assert held() == (None, None)
+    ready.ask("service.pause", dict)
+    paused = ("uid 0", ready.clock.wall)
+    ready.turn(1_000)
+    assert held() == paused
+    ready.ask("service.drain", dict)
+    drained = ("uid 0", ready.clock.wall)
+    ready.turn(1_000)
+    assert held() == drained
+    ready.crash()  # the drain is over, the pause is not
+    assert held() == paused
+    ready.ask("service.resume", dict)
+    assert held() == (None, None)

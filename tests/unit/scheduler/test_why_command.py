@@ -246,3 +246,24 @@ def leap_to_without_ending(bench: Bench, at_ms: int) -> None:
     bench.reconcile()
     for _ in range(3):
         bench.turn(1_000)
+
+
+def test_a_one_shot_that_has_removed_itself_is_known_by_its_name(ready: Bench) -> None:
+    job = ready.at(10_000, name="once")
+    slot_ms = first_slot_ms(job)
+    pass_time(ready, 60_000)
+    said = ready.ask("cron.why", WhyView, {"id": "Once"})
+    assert (said.job_id, said.cause, said.slot_ms) == (job.id, Cause.RAN, slot_ms)
+    assert ready.ask("cron.why", WhyView, {"id": job.id}).cause is Cause.RAN
+    gone = ready.ask("cron.why", WhyView, {"id": "once", "atMs": ready.clock.wall})
+    assert (gone.cause, gone.by, gone.detail) == (Cause.REMOVED, "cronward", "its run went well")
+    with pytest.raises(Refusal, match="CRON_JOB_NOT_FOUND"):
+        ready.ask("cron.why", WhyView, {"id": "never"})
+
+
+def test_a_job_that_is_gone_without_a_slot(ready: Bench) -> None:
+    job = hourly(ready)
+    ready.ask("cron.remove", dict, {"id": job.id})
+    pass_time(ready, 5_000)
+    said = ready.ask("cron.why", WhyView, {"id": job.id})
+    assert (said.cause, said.by) == (Cause.REMOVED, "uid 0")
