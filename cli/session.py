@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from cronward.cli.main import Options
-from cronward.protocol.client import DEFAULT_TIMEOUT_MS, ControlClient, decode_result
+from cronward.protocol.client import DEFAULT_TIMEOUT_MS, FIRST_CONTACT_MS, ControlClient, decode_result
 from cronward.protocol.clock import Clock, SystemClock
 from cronward.protocol.control import READ_METHODS, Params
 from cronward.protocol.errors import Unreachable
@@ -70,7 +70,7 @@ class Session:
         try:
             return client.call(method, params, self.timeout_ms if timeout_ms is None else timeout_ms, repeat=repeat)
         except Unreachable:
-            raise Unreachable(self._missing(path)) from None
+            raise Unreachable(self._missing(path, self.timeout_ms if timeout_ms is None else timeout_ms)) from None
 
     def request(self, method: str, params: Params | dict[str, object], result: type[T]) -> T:
         """The answer as `result`."""
@@ -83,7 +83,9 @@ class Session:
         else:
             click.echo(render(decode_result(payload, kind)))
 
-    def _missing(self, path: Path) -> str:
+    def _missing(self, path: Path, waited_ms: int) -> str:
+        if waited_ms < FIRST_CONTACT_MS:
+            return f"no scheduler has answered on {path} within {waited_ms} ms; a longer --timeout may find one"
         if path.exists() and not os.access(path, os.W_OK):
             return f"no access to {path}: run this as the user of the service"
         return f"no scheduler answers on {path}; start one with `{self.start_command()}`"
