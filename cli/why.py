@@ -12,7 +12,7 @@ from cronward.cli.times import duration, relative, stamp
 from cronward.protocol.control import WhyParams
 from cronward.protocol.errors import InvalidRequest
 from cronward.protocol.job import DATE_MAX_MS
-from cronward.protocol.views import WhyView
+from cronward.protocol.views import RunView, WhyView
 from cronward.protocol.why import Cause
 from cronward.schedule.at import around_in_zone_ms
 from cronward.schedule.duration import parse_duration_ms
@@ -98,12 +98,19 @@ def why_text(answer: WhyView) -> str:
         ("held up", _delay(answer, zone)),
         ("because", answer.detail and safe(answer.detail)),
         ("clocks", answer.note and safe(answer.note)),
-        ("run", f"{run.key[:12]} {run_state(run)}, for the slot {stamp(run.slot_ms, zone)}" if run else None),
+        ("run", _run(run, zone) if run else None),
     ]
     for slot in answer.nearest:
         label = "slot before" if slot.at_ms < at_ms else "slot after"
         facts.append((label, stamp(slot.at_ms, zone) + (f"  ({safe(slot.note)})" if slot.note else "")))
     return facts_text(facts)
+
+
+def _run(run: RunView, zone: tzinfo | None) -> str:
+    of = f"for the slot {stamp(run.slot_ms, zone)}"
+    if run.kind == "manual" and run.mode != "due":
+        of = f"asked for by hand at {stamp(run.slot_ms, zone)} by {safe(run.requester or 'somebody unknown')}"
+    return f"{run.key[:12]} {run_state(run)}, {of}"
 
 
 def _sentence(answer: WhyView, zone: tzinfo | None) -> str:

@@ -71,7 +71,8 @@ class Life(msgspec.Struct, frozen=True, array_like=True):
 class Facts(msgspec.Struct, frozen=True):
     """About one job, and around one slot of it. Spells and outages are in the order of time.
 
-    `runs` are those that the schedule asked for: the last one before the slot, the slot's own, the first one after it.
+    `runs` are the last one before the slot that the schedule asked for, the slot's own, one that was asked for by hand
+    at that instant, and the schedule's first one after it.
     `deadline`, `gate_ms` (backoff), `far_ahead`, `flag` are of now; `queue_held_by` says why queued runs do not start,
     `holds_up` why due jobs are not served now; None: nothing is in the way. All runs from `kept_since_ms` on are kept.
     """
@@ -89,8 +90,8 @@ class Facts(msgspec.Struct, frozen=True):
     holds_up: str | None = None
     queue_held_by: str | None = None
     kept_since_ms: int = 0
-    runs_near_ms: tuple[int, ...] = ()
-    """The slots of runs near the instant that is asked about."""
+    run_near_ms: int | None = None
+    """The first run's slot in the stretch of time that is asked about."""
 
 
 def load(world: World, store: Store, job_id: str) -> Facts:

@@ -46,7 +46,7 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1)
             return previous_ms
         next_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=now_ms)
         return next_ms or previous_ms or now_ms
-    found_ms = [*facts.runs_near_ms, planner.next_slot_ms(schedule, job_id=job_id, after_ms=at_ms - 1)]
+    found_ms = [facts.run_near_ms, planner.next_slot_ms(schedule, job_id=job_id, after_ms=at_ms - 1)]
     if facts.deadline is not None:
         found_ms.append(facts.deadline.due_ms)
     close_ms = [ms for ms in found_ms if ms is not None and at_ms <= ms < at_ms + within_ms]

@@ -78,8 +78,8 @@ def _slot_meant(turn: Turn, facts: Facts, params: WhyParams) -> int:
     at_ms = params.at_ms
     if at_ms is not None:
         until_ms = at_ms + params.within_ms
-        near = turn.store.rows("runs_within", job_id=facts.job_id, from_ms=at_ms, until_ms=until_ms)
-        facts = msgspec.structs.replace(facts, runs_near_ms=tuple(integer(row[0]) for row in near))
+        row = turn.store.row("runs_within", job_id=facts.job_id, from_ms=at_ms, until_ms=until_ms)
+        facts = msgspec.structs.replace(facts, run_near_ms=None if row is None or row[0] is None else integer(row[0]))
     try:
         return why.slot_meant(facts, at_ms, turn.now_ms, params.within_ms)
     except planner.Unplannable:

@@ -25,23 +25,23 @@ WHERE job_id = :job_id AND slot_ms <= :slot_ms AND until_ms >= :slot_ms
 ORDER BY position DESC LIMIT 20;
 
 -- name: runs_around
--- Runs that the schedule asked for around a slot: the ones for it, before it and after it.
+-- The runs at an instant, also one that was asked for by hand, and those of the schedule before it and after it.
 SELECT {run_columns}
 FROM runs
-WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND arrival IN (
+WHERE job_id = :job_id AND arrival IN (
     SELECT max(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms < :slot_ms
     UNION ALL
     SELECT max(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms = :slot_ms
     UNION ALL
+    SELECT max(arrival) FROM runs WHERE job_id = :job_id AND kind = 'manual' AND slot_ms = :slot_ms
+    UNION ALL
     SELECT min(arrival) FROM runs WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms > :slot_ms
 )
-ORDER BY arrival;
+ORDER BY kind = 'manual', arrival;
 
 -- name: runs_within
--- The first slots with a run of the schedule in a stretch of time.
-SELECT slot_ms FROM runs
-WHERE job_id = :job_id AND (kind = 'scheduled' OR mode = 'due') AND slot_ms >= :from_ms AND slot_ms < :until_ms
-ORDER BY slot_ms LIMIT 1;
+-- The first slot with a run in a stretch of time.
+SELECT min(slot_ms) FROM runs WHERE job_id = :job_id AND slot_ms >= :from_ms AND slot_ms < :until_ms;
 
 -- name: surplus_run_of_job
 -- Where retention cuts off what is too much, if it does.

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from cronward.cli.main import main
 from cronward.protocol import client as client_module
+from cronward.protocol import exits
 from cronward.protocol.client import ControlClient, Unanswered
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.control import JobRef, Request
@@ -151,3 +153,8 @@ def test_a_request_outlives_a_restart_of_the_scheduler(control: ScriptedRouter, 
     finally:
         restarter.join()
         successor.close()
+
+
+def test_a_wait_that_is_too_short_to_find_a_scheduler_says_so(paths: Paths, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--timeout", "5"]) == exits.UNREACHABLE
+    assert f"no scheduler has answered on {paths.query} within 5 ms" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from cronward.cli.main import main
 from cronward.cli.why import why, why_text
 from cronward.protocol.views import WhyView
 from cronward.protocol.why import Cause
+from tests.unit.cli.samples import run
 from tests.unit.cli.scripted import ScriptedRouter, ok
 
 
@@ -45,3 +46,16 @@ def test_a_time_is_meant_as_exactly_as_it_is_written(time: str, within_ms: int, 
     assert main(["why", "backup", time, "--json"]) == 0
     asked = msgspec.json.decode(query.requests[-1].params, type=dict[str, object])
     assert asked.get("withinMs", 1) == within_ms
+
+
+def test_a_run_by_hand_says_who_asked_for_it() -> None:
+    by_hand = run(kind="manual", mode="force", requester="uid 1000", slot_ms=0)
+    said = why_text(WhyView("id", "job", 0, 0, Cause.RAN, tz="UTC", slot_ms=0, run=by_hand))
+    assert "asked for by hand at Thu 1970-01-01 00:00:00 +00:00 UTC by uid 1000" in said
+
+
+def test_what_is_to_come_is_told_as_that() -> None:
+    coming = WhyView("id", "job", 5, 0, Cause.BACKOFF, tz="UTC", slot_ms=5_000, until_ms=9_000)
+    assert "it will be left out: the job has failed and waits until" in why_text(coming)
+    past = msgspec.structs.replace(coming, now_ms=6_000)
+    assert "it was left out: the job had failed and waits until" in why_text(past)

@@ -267,3 +267,13 @@ def test_a_job_that_is_gone_without_a_slot(ready: Bench) -> None:
     pass_time(ready, 5_000)
     said = ready.ask("cron.why", WhyView, {"id": job.id})
     assert (said.cause, said.by) == (Cause.REMOVED, "uid 0")
+
+
+def test_a_run_by_hand_is_found_by_its_second(ready: Bench) -> None:
+    job = hourly(ready)
+    ready.clock.advance(1_234)
+    run_id = ready.start(job)
+    asked_ms = ready.run(run_id).slot_ms
+    asked = {"id": job.id, "atMs": asked_ms // 1_000 * 1_000, "withinMs": 1_000}
+    said = ready.ask("cron.why", WhyView, asked)
+    assert (said.cause, said.slot_ms, said.run and said.run.run_id) == (Cause.RUNNING, asked_ms, run_id)
