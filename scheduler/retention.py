@@ -1,7 +1,7 @@
 """Retention: a little each second. Rows are marked, the launcher deletes directories, then the rows go."""
 
 from cronward.protocol import launch
-from cronward.scheduler.rows import text
+from cronward.scheduler.rows import integer, text
 from cronward.scheduler.world import Turn
 
 MARK_BATCH = 200
@@ -13,7 +13,8 @@ DECISIONS_KEPT_MS = 30 * 24 * 3600 * 1000
 CHANGES_KEPT = 100_000
 LIVES_KEPT = 1_000
 FORGOTTEN_UNTIL = "forgotten_until_ms"
-"""Key in meta: runs that ended before this may be gone, whatever the clock or the configuration says by now."""
+"""Key in meta: runs with slots before this may be gone, whatever the clock or the configuration says by now. It lies
+later than the end of the runs that are gone where a clock that was ahead had served their slots."""
 
 
 class Retention:
@@ -27,8 +28,10 @@ class Retention:
         kept = turn.world.settings.config.retention
         store, now_ms = turn.store, turn.now_ms
         before_ms = now_ms - int(kept.days * 86_400_000)
-        if store.run("forget_old", now_ms=now_ms, before_ms=before_ms, limit=MARK_BATCH):
-            store.run("raise_meta", key=FORGOTTEN_UNTIL, value=str(before_ms))
+        old = store.rows("forget_old", now_ms=now_ms, before_ms=before_ms, limit=MARK_BATCH)
+        if old:
+            until_ms = max(before_ms, *(integer(row[0]) + 1 for row in old))
+            store.run("raise_meta", key=FORGOTTEN_UNTIL, value=str(until_ms))
         for _ in range(JOBS_PER_SWEEP):
             row = store.row("jobs_with_history_after", after=self._cursor)
             if row is None or row[0] is None:

@@ -105,12 +105,13 @@ WHERE arrival IN (
 );
 
 -- name: forget_old
--- Finished runs that are older than is kept.
+-- Finished runs that are older than is kept, with their slots.
 UPDATE runs SET forget_ms = :now_ms
 WHERE arrival IN (
     SELECT arrival FROM runs WHERE ended_ms IS NOT NULL AND forget_ms IS NULL AND ended_ms < :before_ms
     ORDER BY ended_ms LIMIT :limit
-);
+)
+RETURNING slot_ms;
 
 -- name: forgotten_runs
 SELECT run_id FROM runs WHERE forget_ms IS NOT NULL ORDER BY arrival LIMIT :limit;

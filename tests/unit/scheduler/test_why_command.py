@@ -2,7 +2,7 @@
 
 import pytest
 
-from cronward.protocol.config import Capacity, Config, Snapshot
+from cronward.protocol.config import Capacity, Config, Retention, Snapshot
 from cronward.protocol.job import Cron
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Reason, Status
@@ -277,3 +277,27 @@ def test_a_run_by_hand_is_found_by_its_second(ready: Bench) -> None:
     asked = {"id": job.id, "atMs": asked_ms // 1_000 * 1_000, "withinMs": 1_000}
     said = ready.ask("cron.why", WhyView, asked)
     assert (said.cause, said.slot_ms, said.run and said.run.run_id) == (Cause.RUNNING, asked_ms, run_id)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 30 * HOUR_MS])
+def test_what_was_forgotten_is_remembered_as_that(bench: Bench, ahead_ms: int) -> None:
+    """Also a slot that a clock which was ahead had served before its time, and after a rule that keeps less."""
+    bench.config = Config(retention=Retention(days=1))
+    bench.crash()
+    bench.reconcile()
+    job = bench.every(12 * HOUR_MS)
+    slot_ms = first_slot_ms(job)
+    leap_to(bench, slot_ms)
+    assert why(bench, job, slot_ms).cause is Cause.RAN
+    bench.sql("UPDATE runs SET ended_ms = ended_ms - ?, started_ms = started_ms - ?", ahead_ms, ahead_ms)
+    for _ in range(0 if ahead_ms else 3):
+        bench.turn(12 * HOUR_MS)
+        finish_all(bench)
+    for _ in range(200):
+        bench.turn(60_000)
+        finish_all(bench)
+    bench.sql("DELETE FROM runs WHERE forget_ms IS NOT NULL")
+    bench.config = Config(retention=Retention(days=30))
+    bench.crash()
+    bench.reconcile()
+    assert why(bench, job, slot_ms).cause is Cause.FORGOTTEN
