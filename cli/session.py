@@ -84,11 +84,12 @@ class Session:
             click.echo(render(decode_result(payload, kind)))
 
     def _missing(self, path: Path, waited_ms: int) -> str:
-        if waited_ms < FIRST_CONTACT_MS:
-            return f"no scheduler has answered on {path} within {waited_ms} ms; a longer --timeout may find one"
         if path.exists() and not os.access(path, os.W_OK):
             return f"no access to {path}: run this as the user of the service"
-        return f"no scheduler answers on {path}; start one with `{self.start_command()}`"
+        start = f"start one with `{self.start_command()}`"
+        if waited_ms < FIRST_CONTACT_MS:
+            return f"no scheduler has answered on {path} within {waited_ms} ms: allow a longer --timeout, or {start}"
+        return f"no scheduler answers on {path}; {start}"
 
     def start_command(self) -> str:
         """The command line that starts the service for the same directories."""
