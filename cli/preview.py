@@ -9,6 +9,7 @@ import click
 from cronward.cli.describe import facts_text, schedule_text, slot_lines
 from cronward.cli.scheduleflags import repeating_fields
 from cronward.cli.session import Session, print_json, with_requests
+from cronward.cli.text import safe
 from cronward.cli.times import is_beyond
 from cronward.protocol import config
 from cronward.protocol.control import JobRef
@@ -63,9 +64,15 @@ def next_slots(session: Session, what: str, tz: str | None, start: str | None, c
         answer = {"schedule": schedule, "slots": slots}
         print_json(answer if words is None else answer | {"words": words})
     else:
-        off = None if job is None or job.enabled else "the job is disabled; these are the slots that it would have"
-        click.echo(slots_text(schedule, slots, now_ms, has_id=job is not None, words=words, remark=off))
+        click.echo(slots_text(schedule, slots, now_ms, has_id=job is not None, words=words, remark=_off(job)))
     return 0
+
+
+def _off(job: JobView | None) -> str | None:
+    """Why nothing of what is listed will run."""
+    if job is not None and job.flag is not None:
+        return f"the job is flagged and not run: {safe(job.flag)}"
+    return None if job is None or job.enabled else "the job is disabled; these are the slots that it would have"
 
 
 def _job(session: Session, job: str, tz: str | None) -> tuple[JobView, Schedule]:

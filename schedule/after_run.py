@@ -86,7 +86,7 @@ def decide(job: Job, ended: Ended, rules: RetryRules) -> After:
         due_ms = pacing.next_check_ms(definition.pacing, ended.ended_ms, ended.proposed_ms)
         return after._replace(deadline=Deadline(due_ms, Kind.PACED))
     if isinstance(definition.schedule, Cron):
-        return after._replace(deadline=_with_gap(after.deadline, ended.ended_ms + rules.refire_gap_ms))
+        return after._replace(deadline=_with_gap(after.deadline, ended.ended_ms + rules.refire_gap_ms, ended.now_ms))
     return after
 
 
@@ -147,8 +147,9 @@ def _retry_ms(after: After, ended: Ended, rules: RetryRules) -> int | None:
     return None if delay_ms is None else max(ended.ended_ms + delay_ms, ended.now_ms)
 
 
-def _with_gap(deadline: Deadline | None, earliest_ms: int) -> Deadline | None:
-    """A slot right after a run waits a moment; it keeps its own time as its slot."""
-    if deadline is None or deadline.due_ms >= earliest_ms:
+def _with_gap(deadline: Deadline | None, earliest_ms: int, now_ms: int) -> Deadline | None:
+    """A slot right after a run waits a moment; it keeps its own time as its slot. One that has come already stays:
+    whether it was missed is for catch-up to say."""
+    if deadline is None or deadline.due_ms >= earliest_ms or deadline.due_ms <= now_ms:
         return deadline
     return Deadline(earliest_ms, deadline.kind, deadline.slot)

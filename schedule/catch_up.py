@@ -28,6 +28,10 @@ class CatchUpRules(msgspec.Struct, frozen=True):
     max_age_ms: int
 
 
+SPACING_MIN_MS = 1_000
+"""Between the missed slots of one job, whatever is configured: the run of the one before is waited for."""
+
+
 class Pace(msgspec.Struct, frozen=True):
     """How quickly missed slots are run: `immediate` jobs at once, then one each `spacing_ms`; work that waits for
     an agent `agent_delay_ms` later."""
@@ -98,7 +102,7 @@ def following(missed_slots: Missed, pace: Pace, now_ms: int) -> Deadline | None:
     """The deadline after a missed slot was requested: the next one that is wanted, unless that would reach the job's
     next slot. None if the job has no further slot at all."""
     if missed_slots.wanted_ms:
-        due_ms = now_ms + pace.spacing_ms
+        due_ms = now_ms + max(pace.spacing_ms, SPACING_MIN_MS)
         if missed_slots.natural_ms is None or due_ms < missed_slots.natural_ms:
             return Deadline(due_ms, Kind.CATCH_UP, missed_slots.wanted_ms[0])
     return None if missed_slots.natural_ms is None else Deadline(missed_slots.natural_ms)

@@ -39,6 +39,11 @@ class Deadline(msgspec.Struct, frozen=True):
     slot_ms: int | None = None
 
     @property
+    def is_beside_the_schedule(self) -> bool:
+        """Whether it is no slot of the schedule at that time."""
+        return self.kind is not Kind.SLOT or self.slot != self.due_ms
+
+    @property
     def slot(self) -> int:
         """The slot's own time in epoch ms; the run's id is made of it."""
         return self.due_ms if self.slot_ms is None else self.slot_ms

@@ -83,6 +83,12 @@ def uses_hash(expr: str) -> bool:
     return _HASH.search(expr.upper()) is not None
 
 
+def hashes_days_of_years(expr: str) -> bool:
+    """Whether the day, month or weekday is H and years are named: such days may not be there in those years."""
+    texts = split(expr)
+    return len(texts) == 7 and texts[6] not in ("*", "?") and any(_HASH.search(text) for text in texts[3:6])
+
+
 def parse(expr: str, job_id: str) -> Expression:
     """`expr` as plain values, H where the job has it. Raises InvalidRequest for `schedule.expr`."""
     return _placed(expr, placed_by(job_id))

@@ -52,9 +52,12 @@ _COMES = "a schedule with a slot to come"
 
 
 def _refuse_never(expr: str, tz: str, now_ms: int) -> None:
+    if grammar.hashes_days_of_years(expr):
+        fault = "names a year, and the day, month or weekday is H"
+        raise refusal("schedule.expr", fault, value=expr, allowed="H beside a year only for second, minute and hour")
     if comes_for_every_job(expr, tz, now_ms // 1000):
         return
-    problem = "would never fire for some jobs" if grammar.uses_hash(expr) else "would never fire"
+    problem = "would never fire, at least for some jobs" if grammar.uses_hash(expr) else "would never fire"
     hint = "the days, months and years of the expression never meet any more"
     raise refusal("schedule.expr", problem, value=expr, allowed=_COMES, hint=hint)
 
@@ -92,9 +95,13 @@ def preview(schedule: Schedule, *, job_id: str, after_ms: int, count: int) -> li
     return slots
 
 
+_FIRST_MS, _LAST_MS = -62_135_500_000_000, 253_402_200_000_000
+"""The range of datetime in every zone; a row that is damaged may hold any number."""
+
+
 def local_time(schedule: Schedule, *, job_id: str, at_ms: int) -> str:
     """An instant as ISO 8601 with offset, in the zone of the schedule. Raises Unplannable."""
-    if not isinstance(schedule, Cron):
+    if not isinstance(schedule, Cron) or not _FIRST_MS <= at_ms <= _LAST_MS:
         return iso_utc(at_ms).replace("Z", "+00:00")
     instant = dt.datetime.fromtimestamp(at_ms // 1000, _stored_rule(schedule, job_id)[0].zone)
     timespec = "milliseconds" if at_ms % 1000 else "seconds"

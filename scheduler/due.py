@@ -9,15 +9,13 @@ from cronward.schedule.deadline import Deadline, Kind
 from cronward.scheduler import aftermath, disabling, late, ledger, review, slot_decisions
 from cronward.scheduler.flags import EXHAUSTED, UNREADABLE, flag
 from cronward.scheduler.late import Course
-from cronward.scheduler.rows import JobRow, find_run, job_rows, live_run
+from cronward.scheduler.rows import JobRow, job_rows, live_run, served_ahead
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import StorageBlocked, StorageFailed
 from cronward.scheduler.world import Mode, Turn, World
 
 BATCH = 64
 """Due jobs per turn: the first of a burst are launched while the others are still being requested."""
-SERVED_MAX = 1_000
-"""How many slots that were served by a clock that was ahead are looked past; one behind them is found when it comes."""
 
 
 def may_decide(world: World) -> bool:
@@ -77,8 +75,11 @@ def _decide(turn: Turn, job: JobRow) -> None:
 
 
 def _waits_for_backoff(turn: Turn, job: JobRow, definition: jobs.Definition, deadline: Deadline) -> bool:
-    """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot."""
+    """A run by hand failed shortly before the slot: the job is tried again after its backoff, not at the slot. Not
+    while a run is live, such as a retry: that consumes the slot, and its end says what follows."""
     if job.backoff_until_ms is None or deadline.kind not in (Kind.SLOT, Kind.BACKOFF):
+        return False
+    if live_run(turn.store, job.job_id) is not None:
         return False
     rules = backoff.rules(turn.world.settings.config.retry, definition.retry)
     until_ms = backoff.gate_ms(rules, definition.schedule, job.backoff_until_ms, turn.now_ms)
@@ -115,11 +116,9 @@ def natural_deadline(job: JobRow, definition: jobs.Definition, now_ms: int) -> D
 def next_free_slot_ms(turn: Turn, schedule: jobs.Schedule, job_id: str) -> int | None:
     """The next slot that has no run yet: a clock that was ahead has served some that are still to come. Raises
     Unplannable."""
-    store_key = turn.world.settings.config.store_key
+    served_ms = served_ahead(turn.store, job_id, turn.now_ms)
     slot_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=turn.now_ms)
-    for _ in range(SERVED_MAX):
-        if slot_ms is None or find_run(turn.store, ids.slot_run_id(store_key, job_id, slot_ms)) is None:
-            break
+    while slot_ms in served_ms:
         slot_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=slot_ms)
     return slot_ms
 

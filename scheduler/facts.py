@@ -154,23 +154,28 @@ def downtimes(lives: list[Life]) -> list[Outage]:
 
 
 def pauses(changes: Iterable[Change], lives: list[Life]) -> list[Outage]:
-    """From a pause or drain to what ended it: the resume, for a drain also the next start."""
+    """From a pause or drain to what ended it: the resume, for a drain also the next start. A pause may begin while a
+    drain lasts."""
     found: list[Outage] = []
-    begun: Change | None = None
+    begun: dict[str, Change] = {}
     for change in changes:
-        if change.action == "resumed" and begun is not None:
-            found.append(Outage(begun.at_ms, _end_ms(begun, change.at_ms, lives), begun.by))
-            begun = None
-        elif change.action in ("paused", "drained") and begun is None:
-            begun = change
-    if begun is not None:
-        found.append(Outage(begun.at_ms, _end_ms(begun, None, lives), begun.by))
-    return found
+        if change.action == "resumed":
+            found += [_pause(each, change.at_ms, lives) for each in begun.values()]
+            begun = {}
+        elif change.action == "paused":
+            begun.setdefault(change.action, change)
+        elif change.action == "drained":
+            if (before := begun.pop(change.action, None)) is not None:
+                found.append(_pause(before, None, lives))
+            begun[change.action] = change
+    found += [_pause(each, None, lives) for each in begun.values()]
+    return sorted(found, key=lambda outage: outage.since_ms)
 
 
-def _end_ms(begun: Change, resumed_ms: int | None, lives: list[Life]) -> int | None:
+def _pause(begun: Change, resumed_ms: int | None, lives: list[Life]) -> Outage:
     starts = [life.started_ms for life in lives if life.started_ms > begun.at_ms] if begun.action == "drained" else []
-    return min([*starts, *([] if resumed_ms is None else [resumed_ms])], default=None)
+    ends = [*starts, *([] if resumed_ms is None else [resumed_ms])]
+    return Outage(begun.at_ms, min(ends, default=None), begun.by)
 
 
 def _holds_up(world: World) -> str | None:
@@ -216,7 +221,10 @@ def _kept_since_ms(world: World, store: Store, job_id: str) -> int:
     row = store.row("surplus_run_of_job", job_id=job_id, keep=kept.runs_per_job - 1)
     oldest_ms = world.clock.wall_ms() - round(kept.days * 86_400_000)
     forgotten = store.row("get_meta", key=FORGOTTEN_UNTIL)
-    return max(oldest_ms, integer(row[0]) if row else 0, int(text(forgotten[0])) if forgotten else 0)
+    forgotten_ms = int(text(forgotten[0])) if forgotten else 0
+    if forgotten_ms > world.clock.wall_ms():
+        forgotten_ms = 0  # of a clock that was ahead
+    return max(oldest_ms, integer(row[0]) if row else 0, forgotten_ms)
 
 
 def _change(row: Row) -> Change:

@@ -142,7 +142,7 @@ def _converge(turn: Turn, caller: Caller, job: JobRow, wanted: jobs.Definition, 
     target = msgspec.structs.replace(current, **stated)
     if target == current:
         view = job_views.load_view(turn.store, job.job_id)
-        return AddResult(created=False, updated=False, job=coming.with_slots(turn.world, view))
+        return AddResult(created=False, updated=False, job=coming.with_slots(turn, view))
     return AddResult(created=False, updated=True, job=_replace(turn, caller, job, target))
 
 
@@ -194,10 +194,9 @@ def _note_given_up(turn: Turn, job: JobRow) -> None:
     deadline = job.deadline
     if deadline is None:
         return
-    if deadline.kind is Kind.CATCH_UP:
-        slot_decisions.note(turn, job.job_id, Decision.DROPPED, deadline.slot, turn.now_ms)
-    elif deadline.due_ms <= turn.now_ms:
-        slot_decisions.note(turn, job.job_id, Decision.DROPPED, deadline.due_ms, turn.now_ms)
+    since_ms = deadline.slot if deadline.kind in (Kind.SLOT, Kind.CATCH_UP) else deadline.due_ms
+    if deadline.kind is Kind.CATCH_UP or since_ms <= turn.now_ms:
+        slot_decisions.note(turn, job.job_id, Decision.DROPPED, since_ms, turn.now_ms)
 
 
 def _withdraw_queued(turn: Turn, live: LiveRow | None, current: jobs.Definition, target: jobs.Definition) -> None:
@@ -263,7 +262,7 @@ def _first_deadline(turn: Turn, definition: jobs.Definition, job_id: str) -> int
 def _check_not_over(turn: Turn, schedule: jobs.At, job_id: str) -> None:
     """A one-shot has one slot: enabled without it, it would wait for nothing."""
     at_ms = parse_at(schedule.at)
-    run = turn.store.row("run_of_one_shot", job_id=job_id, at_ms=at_ms)
+    run = turn.store.row("run_of_one_shot", job_id=job_id, at_ms=at_ms, now_ms=turn.now_ms)
     if run is not None:
         problem = "is over" if run[0] == "skipped" else "has had its run"
     elif at_ms < turn.now_ms - PAST_GRACE_MS:
@@ -291,4 +290,4 @@ def _told(turn: Turn, job_id: str, action: str) -> JobView:
     view = job_views.load_view(turn.store, job_id)
     turn.effects.job_events.append(JobEvent(action, job_id, view))
     shared = len(turn.store.rows("jobs_by_name", name=view.name)) > 1
-    return msgspec.structs.replace(coming.with_slots(turn.world, view), name_shared=shared)
+    return msgspec.structs.replace(coming.with_slots(turn, view), name_shared=shared)

@@ -49,7 +49,7 @@ def _add(turn: Turn, caller: Caller, raw: Raw) -> msgspec.Struct:
 
 def _get(turn: Turn, caller: Caller, params: control.JobRef) -> msgspec.Struct:
     job = job_commands.resolve_ref(turn, params)
-    return coming.with_slots(turn.world, job_views.job_view(job, live_run(turn.store, job.job_id)))
+    return coming.with_slots(turn, job_views.job_view(job, live_run(turn.store, job.job_id)))
 
 
 METHODS: dict[str, Method] = {

@@ -128,6 +128,11 @@ def find_run(store: Store, run_id: str) -> RunRow | None:
     return msgspec.convert(row, RunRow) if row else None
 
 
+def served_ahead(store: Store, job_id: str, now_ms: int) -> frozenset[int]:
+    """The slots later than now that have a run, since the clock was ahead."""
+    return frozenset(integer(row[0]) for row in store.rows("slots_served_ahead", job_id=job_id, now_ms=now_ms))
+
+
 def live_run(store: Store, job_id: str) -> LiveRow | None:
     row = store.row("live_run_of_job", job_id=job_id)
     return msgspec.convert(row, LiveRow) if row else None

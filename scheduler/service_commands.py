@@ -21,7 +21,10 @@ STATUS_NOTICES = 5
 
 
 def pause(turn: Turn, caller: Caller) -> ServiceStatus:
-    """service.pause: nothing becomes due and nothing starts, also after a restart. What runs goes on."""
+    """service.pause: nothing becomes due and nothing starts, also after a restart. What runs goes on. A pause
+    that is there stays that of whom it is."""
+    if turn.world.paused_by is not None:
+        return status(turn)
     turn.store.run("set_meta", key=PAUSED_BY, value=str(caller))
     changes.note(turn, caller, "paused", changes.Detail())
     turn.world.paused_by = str(caller)

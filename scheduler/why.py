@@ -80,7 +80,7 @@ def explain(facts: Facts, at_ms: int, now_ms: int) -> Explanation:
         by, because = (spell.began.by, spell.began.detail.why) if spell.began else (None, None)
         return Explanation(Cause.REMOVED, None, since_ms=spell.from_ms, by=by, detail=because)
     deadline = facts.deadline
-    if deadline is not None and deadline.due_ms == at_ms and deadline.kind is not Kind.SLOT:
+    if deadline is not None and deadline.due_ms == at_ms and deadline.is_beside_the_schedule:
         return _special(facts, deadline, now_ms)
     try:
         if not _is_slot(spell.scheduling.schedule, facts.job_id, at_ms):
@@ -184,6 +184,8 @@ def _off(spells: list[Spell], spell: Spell, at_ms: int) -> Explanation:
 
 def _special(facts: Facts, deadline: Deadline, now_ms: int) -> Explanation:
     """The job's next run is due beside its schedule: a retry, the end of a backoff, a missed slot that is run late."""
+    if deadline.kind is Kind.BACKOFF and facts.gate_ms is not None and deadline.due_ms < facts.gate_ms:
+        return Explanation(Cause.BACKOFF, deadline.due_ms, until_ms=facts.gate_ms)
     cause = Cause.COMING if deadline.due_ms > now_ms else Cause.WAITING
     return Explanation(cause, deadline.due_ms, detail=facts.holds_up or IN_WORDS[deadline.kind])
 
@@ -239,8 +241,14 @@ def _by_decision(facts: Facts, at_ms: int, now_ms: int) -> Explanation | None:
                 if outage is not None:
                     return _missed(_made_up_by(facts), at_ms, *outage)
                 run = _made_up_by(facts)
-                return Explanation(Cause.DROPPED, at_ms, run.run_id if run else None)
+                return Explanation(Cause.DROPPED, at_ms, run.run_id if run else None, detail=_given_up(facts, made))
     return None
+
+
+def _given_up(facts: Facts, made: Decided) -> str | None:
+    """The change that came before anybody looked at the slot, if one did."""
+    change = next((spell.began for spell in facts.spells if spell.from_ms == made.at_ms == made.until_ms), None)
+    return None if change is None else f"the job was {change.action} by {change.by} before the slot was looked at"
 
 
 def _deferred_until_ms(facts: Facts, made: Decided, at_ms: int, now_ms: int) -> int | None:

@@ -62,7 +62,7 @@ def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
         removed = turn.store.row("removed_job", name=asked, looked_at=REMOVALS_LOOKED_AT)
         if removed is None:
             raise
-        return text(removed[0]), asked
+        return text(removed[0]), text(removed[1])
     return job.job_id, job.name
 
 

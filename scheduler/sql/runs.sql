@@ -87,12 +87,15 @@ SELECT 1 FROM runs WHERE job_id = :job_id LIMIT 1;
 -- The next job id that has runs: a cursor for retention that skips along the index.
 SELECT min(job_id) FROM runs WHERE job_id > :after;
 
+-- name: slots_served_ahead
+SELECT slot_ms FROM runs WHERE job_id = :job_id AND slot_ms > :now_ms AND (kind = 'scheduled' OR mode = 'due');
+
 -- name: run_of_one_shot
 -- The run that has served the only slot of a job: its own, or one by hand that began after it.
 SELECT state FROM runs
 WHERE job_id = :job_id AND (
     (slot_ms = :at_ms AND (kind = 'scheduled' OR mode = 'due'))
-    OR (kind = 'manual' AND slot_ms >= :at_ms AND started_ms IS NOT NULL)
+    OR (kind = 'manual' AND slot_ms >= :at_ms AND slot_ms <= :now_ms AND started_ms IS NOT NULL)
 )
 LIMIT 1;
 
