@@ -104,3 +104,10 @@ def test_next_of_a_job_that_is_off_says_so(query: ScriptedRouter, capsys: pytest
     query.start(lambda request: [ok(request, view)])
     assert main(["next", "backup"]) == 0
     assert "but       the job is disabled; these are the slots that it would have" in capsys.readouterr().out
+
+
+def test_next_of_a_job_that_is_flagged_says_so(query: ScriptedRouter, capsys: pytest.CaptureFixture[str]) -> None:
+    view = msgspec.structs.replace(job(), flag="the zone is gone")
+    query.start(lambda request: [ok(request, view)])
+    assert main(["next", "backup"]) == 0
+    assert "but       the job is flagged and not run: the zone is gone" in capsys.readouterr().out

@@ -310,3 +310,31 @@ def test_slots_that_a_clock_that_was_ahead_has_served_are_looked_past(ready: Ben
     planned = job.reschedule()
     assert planned.state.next_run_at_ms == job.zero_ms + 63 * MINUTE
     assert ready.job(job.view).state.consumed_slots == 0
+
+
+def test_a_slot_that_was_run_because_it_was_due_is_not_run_again_after_the_clock_went_back(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "every", "everyMs": 2 * MINUTE})
+    ready.ask("service.pause", dict)
+    ready.turn(2 * MINUTE + 5 * SECOND)
+    assert ready.run_now(job.view, "due").enqueued
+    ready.ask("service.resume", dict)
+    ready.turns()
+    job.end()
+    ready.clock.wall -= MINUTE
+    ready.turns()
+    job.reschedule()
+    job.go_to(5 * MINUTE)
+    assert [slot for slot, _ in job.runs()] == [2 * MINUTE, 4 * MINUTE]
+
+
+def test_a_run_by_hand_of_a_clock_that_was_ahead_uses_no_later_slot_up(ready: Bench) -> None:
+    job = Followed(ready, HOURLY)
+    ready.turn(DAY)
+    ready.turns()
+    job.end()
+    ready.start(job.view)
+    job.end()
+    ready.clock.wall -= DAY
+    ready.turns()
+    at_ms = ready.clock.wall + HOUR
+    assert job.edit(schedule={"kind": "at", "at": str(at_ms)}).state.next_run_at_ms == at_ms

@@ -4,6 +4,7 @@ import pytest
 
 from cronward.protocol.outcome import Reason
 from cronward.protocol.views import JobView
+from cronward.schedule.at import parse_at
 from tests.support.following import Followed
 from tests.support.scheduler_bench import Bench
 
@@ -82,3 +83,38 @@ def test_nothing_of_a_job_that_does_not_run(ready: Bench, field: str) -> None:
     else:
         ready.sql("UPDATE jobs SET definition = replace(definition, 'every', 'never')")
         assert coming(job) == []
+
+
+def test_slots_that_a_clock_that_was_ahead_has_served_are_left_out(ready: Bench) -> None:
+    job = Followed(ready, HOURLY)
+    for hour in (2, 3):
+        ready.turn(job.zero_ms + hour * HOUR - ready.clock.wall)
+        ready.turns()
+        job.end()
+    ready.clock.wall -= 2 * HOUR + 30 * MINUTE
+    ready.turns()
+    job.reschedule()
+    assert [at_ms for at_ms, _ in coming(job)] == [HOUR, 4 * HOUR, 5 * HOUR]
+
+
+def test_what_a_clock_change_did_to_the_first_slot_is_said(ready: Bench) -> None:
+    ready.clock.wall = parse_at("2027-03-14T06:30Z")
+    ready.reconcile()
+    job = Followed(ready, {"kind": "cron", "expr": "5 * * * *", "tz": "America/New_York"})
+    (_, note), *_ = coming(job)
+    assert note == "2027-03-14 02:05 is dropped: the clocks go from 2027-03-14 02:00 to 2027-03-14 03:00"
+
+
+def test_of_several_missed_slots_the_first_is_listed(ready: Bench) -> None:
+    job = Followed(ready, FIVE_MINUTELY, catchUp={"policy": "all"})
+    ready.turn(17 * MINUTE)
+    ready.turns()
+    job.end()
+    assert (coming(job)[0][1] or "").endswith("08:10:00+00:00; others may follow it")
+
+
+@pytest.mark.parametrize("due_ms", [4611686018427387904, -(2**62), 253402300800000])
+def test_a_damaged_deadline_hides_nothing(ready: Bench, due_ms: int) -> None:
+    job = Followed(ready, FIVE_MINUTELY)
+    ready.sql("UPDATE job_state SET next_due_ms = ?", due_ms)
+    assert job.now.next_run_at_ms == due_ms

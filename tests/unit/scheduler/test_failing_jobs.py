@@ -256,3 +256,16 @@ def test_a_pace_that_changes_while_missed_slots_wait(ready: Bench) -> None:
     ready.world.settings.snapshot = Snapshot(2, Config(catch_up=CatchUpConfig(spacing_s=600)))
     ready.turns()
     assert [job.due for job in jobs if job.due is not None and job.due[0] == "catch_up"] == waiting
+
+
+def test_a_retry_that_goes_well_ends_the_backoff_whatever_slot_came_meanwhile(ready: Bench) -> None:
+    job = Followed(ready, MINUTELY, retry={"preset": "goclaw", "jitter": 0})
+    job.go_to(MINUTE)
+    for _ in range(3):
+        job.fail(Reason.TIMED_OUT)
+        assert job.now.state.due_kind == "retry"
+        job.go_to((job.next_ms or 0) - job.zero_ms)
+    job.go_to(2 * MINUTE + SECOND)  # the slot comes while the last retry is active
+    assert job.decisions()[-1][0] == "consumed"
+    job.end()
+    assert job.due == ("slot", 3 * MINUTE)

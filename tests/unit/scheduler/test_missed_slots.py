@@ -317,3 +317,35 @@ def test_what_there_was_no_time_for_is_noted(ready: Bench) -> None:
     assert job.due == ("slot", 6 * MINUTE)
     assert job.decisions()[-1] == ("dropped", first + MINUTE, 5 * MINUTE + 57 * SECOND)
     assert job.why(job.zero_ms + first + MINUTE).cause is Cause.DOWN
+
+
+@pytest.mark.parametrize(("policy", "then"), [("none", []), ("latest", [3 * MINUTE])])
+def test_a_run_that_ends_in_a_pause_makes_no_slot_of_it_less_missed(ready: Bench, policy: str, then: list[int]) -> None:
+    job = Followed(ready, MINUTELY, catchUp={"policy": policy})
+    job.go_to(MINUTE)
+    ready.ask("service.pause", dict)
+    ready.turn(2 * MINUTE + 30 * SECOND)
+    job.end()
+    ready.ask("service.resume", dict)
+    ready.turns()
+    assert [slot for slot, _ in job.runs()][1:] == then
+    assert job.due == ("slot", 4 * MINUTE)
+    assert job.why(job.zero_ms + 2 * MINUTE).cause is Cause.PAUSED
+
+
+def test_a_spacing_of_nothing_waits_for_the_run_all_the_same(bench: Bench) -> None:
+    bench.config = Config(catch_up=CatchUpConfig(spacing_s=0))
+    bench.crash()
+    bench.reconcile()
+    job = Followed(bench, HOURLY, catchUp={"policy": "all"})
+    bench.turn(3 * HOUR + MINUTE)
+    bench.turns(10)
+    assert [slot for slot, _ in job.runs()] == [HOUR]
+    assert (job.next_ms or 0) > bench.clock.wall
+    for _ in range(5):
+        job.end()
+        bench.turn(2 * SECOND)
+        bench.turns()
+        if job.runs()[-1][1] != "active":
+            break
+    assert [slot for slot, _ in job.runs()] == [HOUR, 2 * HOUR, 3 * HOUR]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cronward.protocol.config import Capacity, Config, Retention, Snapshot
+from cronward.protocol.config import Capacity, Config, Retention, RetryConfig, Snapshot
 from cronward.protocol.job import Cron
 from cronward.protocol.launch import RunState
 from cronward.protocol.outcome import Reason, Status
@@ -10,6 +10,7 @@ from cronward.protocol.views import JobView, WhyView
 from cronward.protocol.why import Cause
 from cronward.schedule import around
 from cronward.schedule.at import parse_at
+from tests.support.following import Followed
 from tests.support.scheduler_bench import START_MS, Bench, Refusal
 
 HOUR_MS = 3_600_000
@@ -301,3 +302,75 @@ def test_what_was_forgotten_is_remembered_as_that(bench: Bench, ahead_ms: int) -
     bench.crash()
     bench.reconcile()
     assert why(bench, job, slot_ms).cause is Cause.FORGOTTEN
+
+
+def test_a_damaged_record_of_a_change_hides_no_other_job(ready: Bench) -> None:
+    for name in ("first", "second"):
+        ready.ask("cron.remove", dict, {"id": ready.every(HOUR_MS, name=name).id})
+    ready.sql(
+        "UPDATE changes SET detail = '{bad' WHERE action = 'removed' AND change = (SELECT max(change) FROM changes)"
+    )
+    assert ready.ask("cron.why", WhyView, {"id": "FIRST"}).job_name == "first"
+    with pytest.raises(Refusal, match="CRON_JOB_NOT_FOUND"):
+        ready.ask("cron.why", WhyView, {"id": "second"})
+
+
+def test_the_end_of_a_backoff_that_a_run_by_hand_puts_off(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "every", "everyMs": 10_000})
+    job.go_to(10_000)
+    job.fail()
+    assert job.due == ("backoff", 40_000)
+    ready.start(job.view)
+    job.fail()
+    said = job.why(job.zero_ms + 40_000)
+    assert (said.cause, said.until_ms) == (Cause.BACKOFF, job.zero_ms + 70_000)
+
+
+def test_a_pause_that_began_in_a_drain(ready: Bench) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    ready.ask("service.drain", dict)
+    ready.turn(1_000)
+    paused_ms = ready.clock.wall
+    ready.ask("service.pause", dict)
+    ready.turn(1_000)
+    ready.ask("service.pause", dict)  # it is paused already
+    ready.crash()
+    ready.reconcile()
+    ready.turn(HOUR_MS + 60_000)
+    ready.ask("service.resume", dict)
+    pass_time(ready, 3_000)
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.delayed_by, said.by, said.since_ms) == (Cause.RAN, Cause.PAUSED, "uid 0", paused_ms)
+
+
+@pytest.mark.parametrize(("patch", "action"), [({"enabled": False}, "updated"), (None, "removed")])
+def test_the_edit_that_gave_a_slot_up_is_named(ready: Bench, patch: dict[str, object] | None, action: str) -> None:
+    job = hourly(ready)
+    slot_ms = first_slot_ms(job)
+    ready.clock.advance(90 * 60_000)
+    if patch is None:
+        ready.ask("cron.remove", dict, {"id": job.id})
+    else:
+        ready.ask("cron.update", JobView, {"id": job.id, "patch": patch})
+    said = why(ready, job, slot_ms)
+    assert (said.cause, said.detail) == (Cause.DROPPED, f"the job was {action} by uid 0 before the slot was looked at")
+
+
+def test_a_slot_that_waits_for_the_gap_after_a_run(bench: Bench) -> None:
+    bench.config = Config(retry=RetryConfig(refire_gap_s=7))
+    bench.crash()
+    bench.reconcile()
+    job = Followed(bench, {"kind": "cron", "expr": "*/15 * * * * *", "tz": "UTC"})
+    job.go_to(15_000)
+    job.go_to(27_000)
+    job.end()
+    assert job.due == ("slot", 34_000)
+    (first, *_) = job.now.next_slots
+    assert first.at_ms - job.zero_ms == 34_000
+    assert (first.note or "").startswith("its slot waits until some time has passed since the last run: that of ")
+    said = job.why(job.zero_ms + 34_000)
+    assert (said.cause, said.detail) == (Cause.COMING, "its slot waits until some time has passed since the last run")
+    job.go_to(31_000)
+    assert job.reschedule().state.next_run_at_ms == job.zero_ms + 45_000
+    assert job.why(job.zero_ms + 30_000).cause is Cause.DROPPED
