@@ -114,7 +114,7 @@ def job_text(job: JobView, now_ms: int) -> str:
         ("last run", _last_fact(job, now_ms)),
         ("last error", job.state.last_error and safe(job.state.last_error)),
         ("failures", f"{job.state.consecutive_errors} in a row" if job.state.consecutive_errors else None),
-        ("missed slots", str(job.state.consumed_slots) if job.state.consumed_slots else None),
+        ("slots used up", _consumed(job.state.consumed_slots)),
         ("schedule error", job.state.schedule_error and safe(job.state.schedule_error)),
         ("revision", job.config_revision),
     ]
@@ -143,6 +143,10 @@ def slot_lines(slots: list[SlotView], zone: tzinfo | None, now_ms: int) -> str:
         lead = "next" if index == 0 else "then"
         lines.append(f"{lead}  {stamp(slot.at_ms, zone)}  {relative(slot.at_ms, now_ms)}{note}")
     return "\n".join(lines)
+
+
+def _consumed(slots: int) -> str | None:
+    return f"{slots} came while an earlier run was not over" if slots else None
 
 
 def _zone_name(job: JobView) -> str | None:

@@ -89,7 +89,7 @@ def show(session: Session, job: str) -> int:
 @click.argument("job")
 @with_requests
 def enable(session: Session, job: str) -> int:
-    """Let a job's schedule run again; its failure counters begin at zero.
+    """Let a job's schedule run again. A job that was off begins with its failure counters at zero.
 
     \b
       cronward enable backup
@@ -114,14 +114,20 @@ def disable(session: Session, job: str, cancel: bool) -> int:
 
 def _switch(session: Session, params: UpdateParams) -> int:
     now_ms = session.clock.wall_ms()
-    session.show(session.call("cron.update", params), JobView, lambda job: switched_text(job, now_ms))
+    payload = session.call("cron.update", params)
+    session.show(payload, JobView, lambda job: switched_text(job, now_ms, cancelled=params.cancel))
     return 0
 
 
-def switched_text(job: JobView, now_ms: int) -> str:
+def switched_text(job: JobView, now_ms: int, *, cancelled: bool) -> str:
+    """What the switch did; `cancelled`: its run was asked to end as well."""
     if job.enabled:
         return f"{safe(job.name)} is {paint('enabled', 'green')}, next run {next_run(job, now_ms)}"
-    live = "; its run goes on, `cronward cancel` ends it" if job.state.live_run_id else ""
+    live = "; its run goes on, `cronward cancel` ends it" if job.state.running_at_ms is not None else ""
+    if job.state.queued_at_ms is not None:
+        live = "; its forced run stays queued, `cronward cancel` takes it back"
+    if cancelled and live:
+        live = "; its run is asked to end"
     return f"{safe(job.name)} is {paint('disabled', 'yellow')}{live}; `cronward list --all` still shows it"
 
 

@@ -13,7 +13,7 @@ from cronward.cli.text import safe
 from cronward.cli.times import is_beyond
 from cronward.protocol import config
 from cronward.protocol.control import JobRef
-from cronward.protocol.conversion import convert
+from cronward.protocol.conversion import convert, shown
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.job import Cron, Every, Schedule
 from cronward.protocol.views import JobView, SlotView
@@ -62,7 +62,8 @@ def next_slots(session: Session, what: str, tz: str | None, start: str | None, c
     words = explain(schedule, job_id) if in_words else None
     if session.as_json:
         answer = {"schedule": schedule, "slots": slots}
-        print_json(answer if words is None else answer | {"words": words})
+        said = {"words": words, "remark": _off(job)}
+        print_json(answer | {key: value for key, value in said.items() if value is not None})
     else:
         click.echo(slots_text(schedule, slots, now_ms, has_id=job is not None, words=words, remark=_off(job)))
     return 0
@@ -78,7 +79,15 @@ def _off(job: JobView | None) -> str | None:
 def _job(session: Session, job: str, tz: str | None) -> tuple[JobView, Schedule]:
     if tz is not None:
         raise click.UsageError("--tz goes with an expression; a job has its own zone.")
-    view = session.request("cron.get", JobRef(id=job), JobView)
+    try:
+        view = session.request("cron.get", JobRef(id=job), JobView)
+    except CronwardError as error:
+        if error.code is Code.JOB_NOT_FOUND and (len(job.split()) > 1 or job[:1] in "+0123456789"):
+            raise click.UsageError(
+                f"{shown(job)} is neither a job nor a repeating schedule: use 'every 10m', @daily, or an expression of"
+                " 5 to 7 fields. What is to run once has no slots to show."
+            ) from None
+        raise
     if view.schedule is None:
         raise CronwardError(Code.INVALID_REQUEST, f"the schedule of {job!r} cannot be read: {view.flag}", jobId=view.id)
     return view, view.schedule

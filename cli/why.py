@@ -78,8 +78,11 @@ def _meant(time: str, first: WhyView) -> tuple[int, int]:
     """The instant, and how exactly it is meant, by how exactly it is written."""
     try:
         at_ms = around_in_zone_ms(time, first.tz if named_zone(first.tz) else "UTC")
-    except InvalidRequest as error:
-        raise InvalidRequest("time", error.problem) from None
+    except InvalidRequest:
+        raise click.UsageError(
+            f"{time!r} is no TIME: use ISO 8601 such as 2026-03-08T02:30 (in the job's zone where it has no offset),"
+            " epoch milliseconds, or -2h, +30m."
+        ) from None
     text = time.strip()
     if _NO_SECONDS.fullmatch(text):
         return at_ms, 60_000

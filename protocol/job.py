@@ -317,6 +317,9 @@ def _refuse_unchangeable(patch: dict[str, object]) -> None:
     for key in ("declarationKey", "owner"):
         if key in patch:
             raise InvalidRequest(key, "cannot be changed after creation")
+    for key in patch:
+        if key not in Definition.__struct_encode_fields__:
+            raise InvalidRequest(key, f"unknown field `{key}`")
     for key in _NEVER_CLEARED:
         if key in patch and patch[key] is None:
             raise InvalidRequest(key, "cannot be cleared (got null); leave it out to keep it as it is")

@@ -88,10 +88,11 @@ def resolve(turn: Turn, name: str) -> JobRow:
         return job
     named = [text(row[0]) for row in turn.store.rows("jobs_by_name", name=name)]
     if len(named) > 1:
+        shown = ", ".join(named[:3]) + (" and others" if len(named) > 3 else "")
         raise CronwardError(
             Code.JOB_AMBIGUOUS,
-            f"several jobs are named {name!r}; say which by its id: {', '.join(named)}",
-            matches=", ".join(named),
+            f"several jobs are named {name!r}; say which by its id: {shown}",
+            matches=shown,
         )
     job = find_job(turn.store, named[0]) if named else None
     if job is None:

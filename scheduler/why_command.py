@@ -27,7 +27,7 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     slot_ms = _slot_meant(turn, facts, params)
     said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
     schedule = _schedule(facts, slot_ms)
-    nearest, note = _around(schedule, job_id, slot_ms)
+    nearest, note = _around(schedule, job_id, slot_ms, facts.spells[0].from_ms)
     run = find_run(turn.store, said.run_id) if said.run_id is not None else None
     return WhyView(
         job_id=job_id,
@@ -58,7 +58,8 @@ def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
             raise
         asked = params.id or params.job_id or ""
         if turn.store.rows("changes_of_job", job_id=asked):
-            return asked, None
+            name = turn.store.row("name_of_removed_job", job_id=asked)
+            return asked, text(name[0]) if name and name[0] else None
         removed = turn.store.row("removed_job", name=asked, looked_at=REMOVALS_LOOKED_AT)
         if removed is None:
             raise
@@ -86,20 +87,23 @@ def _slot_meant(turn: Turn, facts: Facts, params: WhyParams) -> int:
         return turn.now_ms if at_ms is None else at_ms
 
 
-def _around(schedule: Schedule | None, job_id: str, at_ms: int) -> tuple[list[SlotView], str | None]:
-    """The slots before and after, and what is noted of the one at that time; nothing of what cannot be computed."""
+def _around(schedule: Schedule | None, job_id: str, at_ms: int, since_ms: int) -> tuple[list[SlotView], str | None]:
+    """The slots before and after, and what is noted of the one at that time; nothing of what cannot be computed, nor
+    of what the schedule would have had before the job was there, `since_ms`."""
     if schedule is None:
         return [], None
     try:
-        return _nearest(schedule, job_id, at_ms), _note(schedule, job_id, at_ms)
+        return _nearest(schedule, job_id, at_ms, since_ms), _note(schedule, job_id, at_ms)
     except planner.Unplannable:
         return [], None
 
 
-def _nearest(schedule: Schedule, job_id: str, at_ms: int) -> list[SlotView]:
+def _nearest(schedule: Schedule, job_id: str, at_ms: int, since_ms: int) -> list[SlotView]:
     before_ms = around.previous_slot_ms(schedule, job_id=job_id, before_ms=at_ms)
-    before = [] if before_ms is None else planner.preview(schedule, job_id=job_id, after_ms=before_ms - 1, count=1)
-    return before + planner.preview(schedule, job_id=job_id, after_ms=at_ms, count=1)
+    before: list[SlotView] = []
+    if before_ms is not None and before_ms > since_ms:
+        before = planner.preview(schedule, job_id=job_id, after_ms=before_ms - 1, count=1)
+    return before + planner.preview(schedule, job_id=job_id, after_ms=max(at_ms, since_ms), count=1)
 
 
 def _note(schedule: Schedule, job_id: str, slot_ms: int) -> str | None:

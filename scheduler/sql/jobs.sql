@@ -25,8 +25,8 @@ FROM jobs j JOIN job_state s USING (position)
 WHERE j.job_id = :job_id;
 
 -- name: jobs_by_name
--- All jobs of that name, whatever its case; three are enough to say that it is ambiguous.
-SELECT job_id, name FROM jobs WHERE name = :name COLLATE NOCASE ORDER BY position LIMIT 3;
+-- All jobs of that name, whatever its case; four are enough to say that it is ambiguous.
+SELECT job_id, name FROM jobs WHERE name = :name COLLATE NOCASE ORDER BY position LIMIT 4;
 
 -- name: job_by_declaration_key
 SELECT job_id FROM jobs WHERE declaration_key = :declaration_key;

@@ -17,6 +17,10 @@ SELECT job_id, name FROM (
 )
 WHERE name = :name COLLATE NOCASE ORDER BY change DESC LIMIT 1;
 
+-- name: name_of_removed_job
+SELECT CASE WHEN json_valid(detail) THEN json_extract(detail, '$.name') END FROM changes
+WHERE job_id = :job_id AND action = 'removed' ORDER BY change DESC LIMIT 1;
+
 -- name: all_lives
 SELECT started_ms, seen_ms, ended_ms FROM lives ORDER BY rowid;
 

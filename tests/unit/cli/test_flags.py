@@ -7,14 +7,16 @@ import msgspec
 import pytest
 
 from cronward.cli.add import added_job_text
+from cronward.cli.jobs import switched_text
 from cronward.cli.main import main
 from cronward.cli.scheduleflags import at_fields, from_text, repeating_fields
 from cronward.protocol.clock import SystemClock
 from cronward.protocol.control import Request
+from cronward.protocol.errors import Code
 from cronward.protocol.job import At
 from cronward.schedule.at import parse_at
 from tests.unit.cli.samples import NOW_MS, job
-from tests.unit.cli.scripted import ScriptedRouter, ok
+from tests.unit.cli.scripted import ScriptedRouter, ok, refusal
 
 Sent = Callable[[list[str]], dict[str, object]]
 
@@ -372,3 +374,28 @@ def test_given_and_cleared_is_refused(
     assert main(["edit", "backup", "--retry-preset", "goclaw", "--clear-retry"]) == 2
     assert "retry is given and cleared. Choose one." in capsys.readouterr().err
     assert not [request for request in control.requests if request.method == "cron.update"]
+
+
+@pytest.mark.parametrize("what", ["20m", "+20m", "2030-03-01T09:00Z", "0 " * 130])
+def test_next_of_what_is_neither_a_job_nor_a_schedule(
+    what: str, query: ScriptedRouter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query.start(lambda request: [refusal(request, Code.JOB_NOT_FOUND, "cron job not found")])
+    assert main(["next", what]) == 2
+    assert "is neither a job nor a repeating schedule" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("state", "cancelled", "said"),
+    [
+        ({"running_at_ms": NOW_MS}, False, "its run goes on, `cronward cancel` ends it"),
+        ({"running_at_ms": NOW_MS}, True, "its run is asked to end"),
+        ({"queued_at_ms": NOW_MS}, False, "its forced run stays queued"),
+        ({}, False, "is disabled; `cronward list --all` still shows it"),
+        ({}, True, "is disabled; `cronward list --all` still shows it"),
+    ],
+)
+def test_disable_says_what_becomes_of_the_run(state: dict[str, int], cancelled: bool, said: str) -> None:
+    known = msgspec.structs.replace(job().state, **state)
+    view = msgspec.structs.replace(job(), enabled=False, state=known)
+    assert said in switched_text(view, NOW_MS, cancelled=cancelled)

@@ -111,3 +111,6 @@ def test_next_of_a_job_that_is_flagged_says_so(query: ScriptedRouter, capsys: py
     query.start(lambda request: [ok(request, view)])
     assert main(["next", "backup"]) == 0
     assert "but       the job is flagged and not run: the zone is gone" in capsys.readouterr().out
+    assert main(["next", "backup", "--json"]) == 0
+    told = msgspec.json.decode(capsys.readouterr().out)
+    assert told["remark"] == "the job is flagged and not run: the zone is gone"

@@ -59,3 +59,10 @@ def test_what_is_to_come_is_told_as_that() -> None:
     assert "it will be left out: the job has failed and waits until" in why_text(coming)
     past = msgspec.structs.replace(coming, now_ms=6_000)
     assert "it was left out: the job had failed and waits until" in why_text(past)
+
+
+@pytest.mark.parametrize("time", ["tomorrow", "02:30", "5m"])
+def test_a_time_that_cannot_be_read(time: str, query: ScriptedRouter, capsys: pytest.CaptureFixture[str]) -> None:
+    query.start(lambda request: [ok(request, WhyView("id", "job", 0, 0, Cause.COMING))])
+    assert main(["why", "backup", time]) == 2
+    assert f"{time!r} is no TIME: use ISO 8601" in capsys.readouterr().err

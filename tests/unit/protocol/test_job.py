@@ -277,3 +277,10 @@ def test_a_refusal_names_field_value_and_what_is_allowed(
     if allowed is not None:
         assert error.details["allowed"] == allowed
         assert error.details["value"]
+
+
+@pytest.mark.parametrize("field", ["bogus", "state", "failureAlert"])
+@pytest.mark.parametrize("value", [None, 1])
+def test_a_patch_names_no_field_that_is_not_there(field: str, value: object) -> None:
+    with pytest.raises(InvalidRequest, match=f"{field}: unknown field `{field}`"):
+        job.patch_definition(job.parse_definition(definition()), {field: value})

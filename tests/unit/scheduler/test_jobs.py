@@ -310,3 +310,9 @@ def test_who_holds_the_service_and_since_when(ready: Bench) -> None:
     assert held() == paused
     ready.ask("service.resume", dict)
     assert held() == (None, None)
+
+
+def test_a_name_of_many_jobs_lists_some(ready: Bench) -> None:
+    made = [ready.every(60_000, name="many").id for _ in range(5)]
+    with pytest.raises(Refusal, match=f"{made[0]}, {made[1]}, {made[2]} and others"):
+        ready.ask("cron.get", JobView, {"id": "many"})

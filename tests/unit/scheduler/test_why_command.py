@@ -62,7 +62,7 @@ def test_to_come_then_ran(ready: Bench) -> None:
     assert said.run.status == "ok"
     assert said.late_ms is not None
     assert said.late_ms <= 2_000
-    assert [slot.at_ms for slot in said.nearest] == [slot_ms - HOUR_MS, slot_ms + HOUR_MS]
+    assert [slot.at_ms for slot in said.nearest] == [slot_ms + HOUR_MS]  # it was made at the one before
 
 
 def test_consumed_names_the_run_that_was_live(ready: Bench) -> None:
@@ -144,7 +144,7 @@ def test_a_removed_job_is_known_by_its_id(ready: Bench) -> None:
     job = hourly(ready)
     ready.ask("cron.remove", dict, {"id": job.id})
     said = why(ready, job, ready.clock.wall + HOUR_MS)
-    assert (said.cause, said.by, said.job_name) == (Cause.REMOVED, "uid 0", None)
+    assert (said.cause, said.by, said.job_name) == (Cause.REMOVED, "uid 0", "/bin/true")
     with pytest.raises(Refusal, match="not found"):
         ready.ask("cron.why", WhyView, {"id": "never-was"})
 
@@ -374,3 +374,9 @@ def test_a_slot_that_waits_for_the_gap_after_a_run(bench: Bench) -> None:
     job.go_to(31_000)
     assert job.reschedule().state.next_run_at_ms == job.zero_ms + 45_000
     assert job.why(job.zero_ms + 30_000).cause is Cause.DROPPED
+
+
+def test_the_anchor_of_an_interval_is_no_slot_of_before_the_job(ready: Bench) -> None:
+    job = hourly(ready)
+    for at_ms in (ready.clock.wall - HOUR_MS, ready.clock.wall + 5_000):
+        assert [slot.at_ms for slot in why(ready, job, at_ms).nearest] == [first_slot_ms(job)]
