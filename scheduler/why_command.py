@@ -6,6 +6,7 @@ from cronward.protocol.control import WhyParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.job import Cron, Schedule
 from cronward.protocol.views import SlotView, WhyView
+from cronward.protocol.why import Cause
 from cronward.schedule import around, planner
 from cronward.scheduler import facts as kept
 from cronward.scheduler import run_views, why
@@ -28,6 +29,8 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
     schedule = _schedule(facts, slot_ms)
     nearest, note = _around(schedule, job_id, slot_ms, facts.spells[0].from_ms)
+    if said.cause is Cause.REMOVED:
+        nearest = [slot for slot in nearest if slot.at_ms <= slot_ms]
     run = find_run(turn.store, said.run_id) if said.run_id is not None else None
     return WhyView(
         job_id=job_id,

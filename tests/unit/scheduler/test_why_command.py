@@ -267,7 +267,7 @@ def test_a_job_that_is_gone_without_a_slot(ready: Bench) -> None:
     ready.ask("cron.remove", dict, {"id": job.id})
     pass_time(ready, 5_000)
     said = ready.ask("cron.why", WhyView, {"id": job.id})
-    assert (said.cause, said.by) == (Cause.REMOVED, "uid 0")
+    assert (said.cause, said.by, said.nearest) == (Cause.REMOVED, "uid 0", [])
 
 
 def test_a_run_by_hand_is_found_by_its_second(ready: Bench) -> None:
