@@ -8,9 +8,10 @@ import click
 import msgspec
 
 from cronward.cli.processes import check_command, restore_command
-from cronward.cli.session import Duration, Session, print_json, with_session
+from cronward.cli.session import Session, print_json, with_session
 from cronward.cli.text import safe
 from cronward.cli.times import duration
+from cronward.cli.values import Duration
 from cronward.protocol import exits
 from cronward.protocol.control import BackupParams
 from cronward.protocol.errors import Code, CronwardError, StartupError

@@ -1,6 +1,5 @@
 """The flags that describe a job, shared by `add` and `edit`, and how a command is read from them."""
 
-import math
 import os
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
@@ -8,10 +7,10 @@ from typing import TypedDict, TypeVar
 import click
 import msgspec
 
-from cronward.cli.session import Duration
+from cronward.cli.values import Delays, Duration, Names, Seconds
 from cronward.protocol.errors import Code, CronwardError
 from cronward.protocol.job import SECONDS_MAX
-from cronward.schedule.duration import parse_duration_ms
+from cronward.schedule.retry import Failure
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -75,44 +74,7 @@ class JobFlags(TypedDict):
     pacing_max: int | None
 
 
-class Seconds(click.FloatRange):
-    """A number of seconds that is one."""
-
-    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
-        return seconds
-
-
-class Delays(click.ParamType[list[float]]):
-    """Durations with commas between them, in seconds."""
-
-    name = "durations"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
-        delays_ms = [parse_duration_ms(part) for part in str(value).split(",")]
-        if not all(delays_ms):
-            self.fail(f"{value!r} is no list of durations; use e.g. 2s,4s,8s", param, ctx)
-        return [(delay_ms or 0) / 1000 for delay_ms in delays_ms]
-
-
-class Names(click.ParamType[list[str]]):
-    """Some of a few names, with commas between them."""
-
-    name = "names"
-
-    def __init__(self, *allowed: str) -> None:
-        self._allowed = allowed
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        names = [part.strip() for part in str(value).split(",")]
-        for name in names:
-            if name not in self._allowed:
-                self.fail(f"{name!r} is not one of {', '.join(self._allowed)}", param, ctx)
-        return names
-
-
+TRANSIENT = [str(failure) for failure in Failure if failure is not Failure.PERMANENT]
 _SECONDS = Seconds(min=0, max=SECONDS_MAX)
 _OPTIONS = [
     click.option("--name", help="Name of the job; by default taken from its command."),
@@ -188,9 +150,9 @@ _OPTIONS = [
     click.option("--retry-jitter", type=click.FloatRange(0, 1), help="By which share of it at random, either way."),
     click.option(
         "--retry-on",
-        type=Names("rate_limit", "overloaded", "network", "timeout", "server_error"),
+        type=Names(*TRANSIENT),
         metavar="LIST",
-        help="Classes of errors that may pass: rate_limit, overloaded, network, timeout, server_error.",
+        help=f"Classes of errors that may pass: {', '.join(TRANSIENT)}.",
     ),
     click.option(
         "--backoff", type=Delays(), metavar="LIST", help="The least time after the 1st, 2nd, … failure: 30s,1m,5m."

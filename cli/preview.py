@@ -10,7 +10,6 @@ from cronward.cli.describe import facts_text, schedule_text, slot_lines
 from cronward.cli.scheduleflags import repeating_fields
 from cronward.cli.session import Session, print_json, with_requests
 from cronward.cli.text import safe
-from cronward.cli.times import is_beyond
 from cronward.protocol import config
 from cronward.protocol.control import JobRef
 from cronward.protocol.conversion import convert, shown
@@ -18,7 +17,7 @@ from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.job import Cron, Every, Schedule
 from cronward.protocol.views import JobView, SlotView
 from cronward.schedule import planner
-from cronward.schedule.at import at_in_zone, parse_at
+from cronward.schedule.at import at_in_zone, is_beyond_calendar, parse_at
 from cronward.schedule.duration import interval
 from cronward.schedule.explain import explain
 
@@ -105,7 +104,7 @@ def _start_ms(text: str, schedule: Schedule, default_tz: str) -> int:
         start_ms = parse_at(at_in_zone(text, tz or default_tz))
     except InvalidRequest as error:
         raise click.UsageError(f"Invalid --from: {error.problem}.") from None
-    if is_beyond(start_ms):
+    if is_beyond_calendar(start_ms):
         raise click.UsageError(f"Invalid --from {text!r}: the calendar goes from the year 1 to 9999.")
     return start_ms
 

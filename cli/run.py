@@ -3,9 +3,10 @@
 import click
 
 from cronward.cli.describe import run_exit, run_state
-from cronward.cli.session import Duration, Session, pause, print_json, with_requests
+from cronward.cli.session import Session, pause, print_json, with_requests
 from cronward.cli.text import safe
 from cronward.cli.times import duration
+from cronward.cli.values import Duration
 from cronward.protocol.client import Unanswered, decode_result
 from cronward.protocol.control import RunParams, RunRef
 from cronward.protocol.errors import Code, CronwardError, Unreachable

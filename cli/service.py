@@ -6,9 +6,10 @@ import click
 
 from cronward.cli.describe import facts_text
 from cronward.cli.main import Options
-from cronward.cli.session import NO_PARAMS, Duration, Session, pause, print_json, with_requests, with_session
+from cronward.cli.session import NO_PARAMS, Session, pause, print_json, with_requests, with_session
 from cronward.cli.text import paint, safe
 from cronward.cli.times import duration, relative, short_stamp
+from cronward.cli.values import Duration
 from cronward.protocol.client import decode_result
 from cronward.protocol.control import DrainParams
 from cronward.protocol.errors import Code, CronwardError

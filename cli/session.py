@@ -12,31 +12,17 @@ import click
 import msgspec
 
 from cronward.cli.main import Options
+from cronward.cli.values import Duration
 from cronward.protocol.client import DEFAULT_TIMEOUT_MS, FIRST_CONTACT_MS, ControlClient, decode_result
 from cronward.protocol.clock import Clock, SystemClock
 from cronward.protocol.control import READ_METHODS, Params
 from cronward.protocol.errors import Unreachable
 from cronward.protocol.paths import Paths, resolve
-from cronward.schedule.duration import parse_duration_ms
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 NO_PARAMS = Params()
-
-
-class Duration(click.ParamType[int]):
-    """A duration option, in ms. A bare number is ms, as in OpenClaw's cron."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        ms = parse_duration_ms(str(value))
-        if ms is None:
-            self.fail(f"{value!r} is no duration; use e.g. 30s, 10m, 1h30m (a bare number is milliseconds)", param, ctx)
-        return ms
 
 
 class Session:

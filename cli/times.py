@@ -2,10 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from cronward.schedule.at import iso_utc
-
-_FIRST_MS, _LAST_MS = -62_135_500_000_000, 253_402_200_000_000
-"""Most of a day inside datetime's range, on either side."""
+from cronward.schedule.at import is_beyond_calendar, iso_utc
 
 
 def duration(ms: int) -> str:
@@ -49,7 +46,7 @@ def local(at_ms: int, zone: tzinfo | None = None) -> datetime:
 
 def stamp(at_ms: int, zone: tzinfo | None = None) -> str:
     """`Wed 2026-12-02 13:00:00 +01:00 CET`; beyond the calendar as ISO 8601 in UTC."""
-    if is_beyond(at_ms):
+    if is_beyond_calendar(at_ms):
         return iso_utc(at_ms)
     when = local(at_ms, zone)
     return f"{when:%a} {when.year:04}-{when:%m-%d %H:%M:%S} {_offset(when)}{_abbreviation(when)}"
@@ -58,7 +55,7 @@ def stamp(at_ms: int, zone: tzinfo | None = None) -> str:
 def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None, *, seconds: bool = False) -> str:
     """For tables: `13:00 CET` (or `13:00:00 CET`) on the same day, else `12-02 13:00 CET`, with the year if it is
     another one. Beyond the calendar ISO 8601 in UTC."""
-    if is_beyond(at_ms):
+    if is_beyond_calendar(at_ms):
         return iso_utc(at_ms)
     when, today = local(at_ms, zone), local(now_ms, zone)
     if when.date() == today.date():
@@ -68,11 +65,6 @@ def short_stamp(at_ms: int, now_ms: int, zone: tzinfo | None = None, *, seconds:
     else:
         text = f"{when.year:04}-{when:%m-%d %H:%M}"
     return f"{text} {zone_mark(when)}"
-
-
-def is_beyond(at_ms: int) -> bool:
-    """Whether datetime has no such moment in some zone: schedules reach further than year 9999."""
-    return not _FIRST_MS <= at_ms <= _LAST_MS
 
 
 def clock_time(at_ms: int) -> str:

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from cronward.protocol.conversion import convert, shown
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
-from cronward.protocol.spelling import same_expression, spelled
+from cronward.protocol.spelling import spelled
 
 DEFINITION_MAX_BYTES = 256 * 1024
 NAME_MAX = 200
@@ -175,10 +175,6 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     pacing: Pacing | None = None
 
 
-_MERGED = frozenset({"schedule", "payload", "retry", "catchUp", "pacing"})
-_NEVER_CLEARED = ("name", "schedule", "payload", "enabled", "sessionTarget", "wakeMode", "delivery")
-_FILLED_IN = {"everyMs": "anchorMs", "expr": "staggerMs"}
-"""What was chosen for the first key at creation is chosen anew with a new one."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "payload": ("systemEvent", "agentTurn", "script", "heartbeat"),
@@ -188,33 +184,10 @@ _UNSUPPORTED: dict[str, tuple[str, ...]] = {
 
 def parse_definition(raw: dict[str, object]) -> Definition:
     """A checked definition from JSON, with its name inferred where it has none. Raises InvalidRequest."""
-    _refuse_later_kinds(raw)
+    refuse_later_kinds(raw)
     fields = spelled(raw)
     if fields.get("name") is None:
         fields["name"] = _inferred_name(fields)
-    definition = convert(fields, Definition)
-    check(definition)
-    return definition
-
-
-def patch_definition(current: Definition, patch: dict[str, object]) -> Definition:
-    """`current` with `patch` laid over it: absent is unchanged, null clears what a job can do without. Objects are
-    merged key by key; a schedule or payload of another kind is replaced, and with the kind of a schedule what was said
-    of one-shots. Raises InvalidRequest."""
-    fields: dict[str, object] = msgspec.to_builtins(current)
-    _refuse_unchangeable(patch)
-    _refuse_later_kinds(patch)
-    for key, value in spelled(patch).items():
-        before = fields.get(key)
-        if value is None:
-            fields.pop(key, None)
-        elif key in _MERGED and isinstance(value, dict) and isinstance(before, dict):
-            fields[key] = _merged(before, value)
-        else:
-            fields[key] = value
-    schedule = fields["schedule"]
-    if isinstance(schedule, dict) and schedule.get("kind") != kind(current.schedule) and "deleteAfterRun" not in patch:
-        fields.pop("deleteAfterRun", None)
     definition = convert(fields, Definition)
     check(definition)
     return definition
@@ -313,19 +286,7 @@ def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> None:
         raise InvalidRequest(field, f"{shown(value)} is not one of {', '.join(allowed)}")
 
 
-def _refuse_unchangeable(patch: dict[str, object]) -> None:
-    for key in ("declarationKey", "owner"):
-        if key in patch:
-            raise InvalidRequest(key, "cannot be changed after creation")
-    for key in patch:
-        if key not in Definition.__struct_encode_fields__:
-            raise InvalidRequest(key, f"unknown field `{key}`")
-    for key in _NEVER_CLEARED:
-        if key in patch and patch[key] is None:
-            raise InvalidRequest(key, "cannot be cleared (got null); leave it out to keep it as it is")
-
-
-def _refuse_later_kinds(raw: dict[str, object]) -> None:
+def refuse_later_kinds(raw: dict[str, object]) -> None:
     """Kinds that OpenClaw has and this release has not get an answer of their own."""
     for field, kinds in _UNSUPPORTED.items():
         part = raw.get(field)
@@ -333,16 +294,6 @@ def _refuse_later_kinds(raw: dict[str, object]) -> None:
         if isinstance(kind, str) and kind in kinds:
             message = f"{field}.kind: {kind!r} is not supported by this release"
             raise CronwardError(Code.UNSUPPORTED, message, field=f"{field}.kind")
-
-
-def _merged(before: dict[str, object], patch: dict[str, object]) -> dict[str, object]:
-    kind = patch.get("kind", before.get("kind"))
-    base = dict(before) if kind == before.get("kind") else {"kind": kind}
-    for key, filled_in in _FILLED_IN.items():
-        if not same_expression(patch.get(key, before.get(key)), before.get(key)):
-            base.pop(filled_in, None)
-    base.update(patch)
-    return {key: value for key, value in base.items() if value is not None}
 
 
 def _inferred_name(raw: dict[str, object]) -> str:

@@ -15,6 +15,8 @@ AHEAD_MAX_MS = 315_576_000_000
 
 ALLOWED = "YYYY-MM-DD, optionally THH:MM[:SS[.fff]] and Z or ±HH:MM (UTC if left out), or epoch milliseconds"
 DAY_MS = 86_400_000
+CALENDAR_FIRST_MS, CALENDAR_LAST_MS = -62_135_500_000_000, 253_402_200_000_000
+"""Most of a day inside datetime's range, on either side."""
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
@@ -83,6 +85,11 @@ def _in_zone(text: str, tz: str) -> tuple[int, bool]:
         if wall_s < span.wall_end_s:
             return (wall_s - span.offset_s) * 1000 + ms, True
     return wall_s * 1000 + ms, True  # so far away no zone is laid out
+
+
+def is_beyond_calendar(at_ms: int) -> bool:
+    """Whether datetime has no such moment in some zone: schedules, and damaged rows, reach further than year 9999."""
+    return not CALENDAR_FIRST_MS <= at_ms <= CALENDAR_LAST_MS
 
 
 def iso_utc(at_ms: int) -> str:

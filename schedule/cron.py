@@ -67,9 +67,7 @@ def cron_rule(expr: str, tz: str, job_id: str) -> CronRule:
 
 
 def comes_for_every_job(expr: str, tz: str, after_s: int) -> bool:
-    """Whether a slot comes wherever H falls. Raises InvalidRequest."""
-    if not grammar.uses_hash(expr):
-        return cron_rule(expr, tz, "").next_s(after_s) is not None
+    """Whether a slot of an expression with H comes wherever H falls. Raises InvalidRequest."""
     return all(CronRule(found, tz).next_s(after_s) is not None for found in set(grammar.extremes(expr)))
 
 

@@ -73,8 +73,10 @@ class _Pattern:
 def _plain_expressions(rule: DayRule) -> list[str]:
     """The rule as expressions in each of which all fields must match."""
     days = [f"{day}W" for day in rule.nearest]
-    if rule.days or rule.last:
-        days.append(_joined(rule.days, ALL_DAYS, *(["L"] if rule.last else [])))
+    if rule.days:
+        days.append(_joined(rule.days, ALL_DAYS))
+    if rule.last and len(rule.days) < ALL_DAYS:
+        days.append("L")  # in one field with 30 days croniter takes it for the 31st value, and all 31 for a star
     weekdays = []
     if rule.weekdays:
         weekdays.append(_joined(rule.weekdays, ALL_WEEKDAYS))
@@ -88,5 +90,5 @@ def _plain_expressions(rule: DayRule) -> list[str]:
     return [f"0 0 {day} {months} {weekday}{year}" for day, weekday in pairs]
 
 
-def _joined(values: tuple[int, ...], everything: int, *more: str) -> str:
-    return "*" if len(values) == everything else ",".join([*map(str, values), *more])
+def _joined(values: tuple[int, ...], everything: int) -> str:
+    return "*" if len(values) == everything else ",".join(map(str, values))

@@ -7,7 +7,7 @@ from cronward.protocol.errors import InvalidRequest
 from cronward.protocol.job import At, Cron, Every, Schedule
 from cronward.protocol.views import SlotView
 from cronward.schedule import grammar
-from cronward.schedule.at import iso_utc, parse_at, settle_at
+from cronward.schedule.at import is_beyond_calendar, iso_utc, parse_at, settle_at
 from cronward.schedule.cron import CronRule, comes_for_every_job, cron_rule
 from cronward.schedule.every import next_every_ms
 from cronward.schedule.notes import note
@@ -37,29 +37,30 @@ def settle(schedule: Schedule, *, job_id: str, now_ms: int, default_tz: str) -> 
             field, value = "schedule.everyMs", str(every_ms)
         case Cron(expr=expr, tz=tz, stagger_ms=stagger_ms):
             rule = cron_rule(expr, default_tz if tz is None else tz, job_id)
-            _refuse_never(expr, rule.tz, now_ms)
+            if grammar.uses_hash(expr):
+                _refuse_for_some(expr, rule.tz, now_ms)
             stagger_ms = default_stagger_ms(expr) if stagger_ms is None else stagger_ms
             settled = Cron(" ".join(expr.split()), rule.tz, stagger_ms)
-            field, value = "schedule.expr", expr
+            field, value = _EXPR, expr
         case _:
             assert_never(schedule)
     if next_slot_ms(settled, job_id=job_id, after_ms=now_ms) is None:
-        raise refusal(field, "would never fire", value=value, allowed=_COMES)
+        raise refusal(field, "would never fire", value=value, allowed=_COMES, hint=_NEVER if field == _EXPR else "")
     return settled
 
 
 _COMES = "a schedule with a slot to come"
+_NEVER = "the days, months and years of the expression never meet any more"
+_EXPR = "schedule.expr"
 
 
-def _refuse_never(expr: str, tz: str, now_ms: int) -> None:
+def _refuse_for_some(expr: str, tz: str, now_ms: int) -> None:
+    """An expression with H gets the same verdict for every job, wherever H falls."""
     if grammar.hashes_days_of_years(expr):
         fault = "names a year, and the day, month or weekday is H"
-        raise refusal("schedule.expr", fault, value=expr, allowed="H beside a year only for second, minute and hour")
-    if comes_for_every_job(expr, tz, now_ms // 1000):
-        return
-    problem = "would never fire, at least for some jobs" if grammar.uses_hash(expr) else "would never fire"
-    hint = "the days, months and years of the expression never meet any more"
-    raise refusal("schedule.expr", problem, value=expr, allowed=_COMES, hint=hint)
+        raise refusal(_EXPR, fault, value=expr, allowed="H beside a year only for second, minute and hour")
+    if not comes_for_every_job(expr, tz, now_ms // 1000):
+        raise refusal(_EXPR, "would never fire, at least for some jobs", value=expr, allowed=_COMES, hint=_NEVER)
 
 
 def next_slot_ms(schedule: Schedule, *, job_id: str, after_ms: int) -> int | None:
@@ -95,13 +96,9 @@ def preview(schedule: Schedule, *, job_id: str, after_ms: int, count: int) -> li
     return slots
 
 
-_FIRST_MS, _LAST_MS = -62_135_500_000_000, 253_402_200_000_000
-"""The range of datetime in every zone; a row that is damaged may hold any number."""
-
-
 def local_time(schedule: Schedule, *, job_id: str, at_ms: int) -> str:
     """An instant as ISO 8601 with offset, in the zone of the schedule. Raises Unplannable."""
-    if not isinstance(schedule, Cron) or not _FIRST_MS <= at_ms <= _LAST_MS:
+    if not isinstance(schedule, Cron) or is_beyond_calendar(at_ms):
         return iso_utc(at_ms).replace("Z", "+00:00")
     instant = dt.datetime.fromtimestamp(at_ms // 1000, _stored_rule(schedule, job_id)[0].zone)
     timespec = "milliseconds" if at_ms % 1000 else "seconds"

@@ -1,8 +1,7 @@
 """How a schedule is refused: always with the field, the value, what is allowed and, where there is one, a hint."""
 
+from cronward.protocol.conversion import SHOWN_MAX, shown
 from cronward.protocol.errors import InvalidRequest
-
-SHOWN_MAX = 80
 
 
 def refusal(field: str, problem: str, *, value: str, allowed: str, hint: str = "") -> InvalidRequest:
@@ -11,9 +10,3 @@ def refusal(field: str, problem: str, *, value: str, allowed: str, hint: str = "
     if hint:
         sentences.append(f"hint: {hint}")
     return InvalidRequest(field, "; ".join(sentences), value=value[:SHOWN_MAX], allowed=allowed, hint=hint or None)
-
-
-def shown(value: str) -> str:
-    """`value` as it stands in a message: quoted, and cut when it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"

@@ -90,8 +90,12 @@ class Facts(msgspec.Struct, frozen=True):
     holds_up: str | None = None
     queue_held_by: str | None = None
     kept_since_ms: int = 0
-    run_near_ms: int | None = None
-    """The first run's slot in the stretch of time that is asked about."""
+
+    @property
+    def last_name(self) -> str | None:
+        """Of a job that is gone, as long as that change is kept."""
+        began = self.spells[-1].began if self.spells else None
+        return began.detail.name if began else None
 
 
 def load(world: World, store: Store, job_id: str) -> Facts:

@@ -7,6 +7,7 @@ from cronward.protocol import job as jobs
 from cronward.protocol.control import JobRef, RemoveParams, UpdateParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.outcome import Reason
+from cronward.protocol.patch import patch_definition
 from cronward.protocol.spelling import same_expression
 from cronward.protocol.views import AddResult, JobView, RemoveAnswer
 from cronward.schedule import pacing, planner
@@ -48,7 +49,7 @@ def update(turn: Turn, caller: Caller, params: UpdateParams) -> JobView:
             actualConfigRevision=job.revision,
         )
     _permit(turn, caller)
-    patched = jobs.patch_definition(_definition(job), params.patch)
+    patched = patch_definition(_definition(job), params.patch)
     view = _replace(turn, caller, job, patched, reschedule=params.reschedule)
     live = live_run(turn.store, job.job_id)
     if params.cancel and live is not None:

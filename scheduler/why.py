@@ -31,10 +31,10 @@ class Explanation(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1) -> int:
+def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, *, within_ms: int = 1, run_ms: int | None = None) -> int:
     """The instant that is asked about: with no time given the last slot, else the first one to come. For a time that
-    is only meant to within so long, the first slot or run in there; for one that the expression names, the instant
-    where the job's stagger puts it. Raises Unplannable."""
+    is only meant to within so long, the first slot or run (`run_ms`) in there; for one that the expression names, the
+    instant where the job's stagger puts it. Raises Unplannable."""
     job_id = facts.job_id
     spell = _spell_at(facts.spells, now_ms if at_ms is None else at_ms) or facts.spells[0]
     if spell.scheduling is None:
@@ -46,7 +46,7 @@ def slot_meant(facts: Facts, at_ms: int | None, now_ms: int, within_ms: int = 1)
             return previous_ms
         next_ms = planner.next_slot_ms(schedule, job_id=job_id, after_ms=now_ms)
         return next_ms or previous_ms or now_ms
-    found_ms = [facts.run_near_ms, planner.next_slot_ms(schedule, job_id=job_id, after_ms=at_ms - 1)]
+    found_ms = [run_ms, planner.next_slot_ms(schedule, job_id=job_id, after_ms=at_ms - 1)]
     if facts.deadline is not None:
         found_ms.append(facts.deadline.due_ms)
     close_ms = [ms for ms in found_ms if ms is not None and at_ms <= ms < at_ms + within_ms]

@@ -1,7 +1,5 @@
 """cron.why: gathers the facts about a job and its slot, and tells what they explain."""
 
-import msgspec
-
 from cronward.protocol.control import WhyParams
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.job import Cron, Schedule
@@ -12,7 +10,7 @@ from cronward.scheduler import facts as kept
 from cronward.scheduler import run_views, why
 from cronward.scheduler.facts import Facts
 from cronward.scheduler.job_commands import resolve_ref
-from cronward.scheduler.rows import find_run, integer, text
+from cronward.scheduler.rows import find_run, text
 from cronward.scheduler.world import Turn
 
 REMOVALS_LOOKED_AT = 10_000
@@ -34,7 +32,7 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     run = find_run(turn.store, said.run_id) if said.run_id is not None else None
     return WhyView(
         job_id=job_id,
-        job_name=name,
+        job_name=name or facts.last_name,
         asked_ms=slot_ms if params.at_ms is None else params.at_ms,
         now_ms=turn.now_ms,
         cause=said.cause,
@@ -53,7 +51,7 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
 
 
 def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
-    """(id, name); the name is None where only the id of a removed job is known."""
+    """(id, name); the name of a job that is gone is in its last change."""
     try:
         job = resolve_ref(turn, params)
     except CronwardError as error:
@@ -61,12 +59,11 @@ def _job(turn: Turn, params: WhyParams) -> tuple[str, str | None]:
             raise
         asked = params.id or params.job_id or ""
         if turn.store.rows("changes_of_job", job_id=asked):
-            name = turn.store.row("name_of_removed_job", job_id=asked)
-            return asked, text(name[0]) if name and name[0] else None
+            return asked, None
         removed = turn.store.row("removed_job", name=asked, looked_at=REMOVALS_LOOKED_AT)
         if removed is None:
             raise
-        return text(removed[0]), text(removed[1])
+        return text(removed[0]), None
     return job.job_id, job.name
 
 
@@ -80,12 +77,13 @@ def _schedule(facts: Facts, at_ms: int) -> Schedule | None:
 
 def _slot_meant(turn: Turn, facts: Facts, params: WhyParams) -> int:
     at_ms = params.at_ms
+    row = None
     if at_ms is not None:
         until_ms = at_ms + params.within_ms
         row = turn.store.row("runs_within", job_id=facts.job_id, from_ms=at_ms, until_ms=until_ms)
-        facts = msgspec.structs.replace(facts, run_near_ms=None if row is None or row[0] is None else integer(row[0]))
+    run_ms = row[0] if row and isinstance(row[0], int) else None
     try:
-        return why.slot_meant(facts, at_ms, turn.now_ms, params.within_ms)
+        return why.slot_meant(facts, at_ms, turn.now_ms, within_ms=params.within_ms, run_ms=run_ms)
     except planner.Unplannable:
         return turn.now_ms if at_ms is None else at_ms
 

@@ -11,15 +11,11 @@ SELECT at_ms, uid, caller FROM changes WHERE job_id IS NULL AND action = :action
 
 -- name: removed_job
 -- The job of that name that was removed last.
-SELECT job_id, name FROM (
+SELECT job_id FROM (
     SELECT change, job_id, CASE WHEN json_valid(detail) THEN json_extract(detail, '$.name') END AS name
     FROM (SELECT * FROM changes ORDER BY change DESC LIMIT :looked_at) WHERE action = 'removed'
 )
 WHERE name = :name COLLATE NOCASE ORDER BY change DESC LIMIT 1;
-
--- name: name_of_removed_job
-SELECT CASE WHEN json_valid(detail) THEN json_extract(detail, '$.name') END FROM changes
-WHERE job_id = :job_id AND action = 'removed' ORDER BY change DESC LIMIT 1;
 
 -- name: all_lives
 SELECT started_ms, seen_ms, ended_ms FROM lives ORDER BY rowid;

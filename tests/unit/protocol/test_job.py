@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cronward.protocol import job
 from cronward.protocol.errors import Code, CronwardError, InvalidRequest
 from cronward.protocol.launch import MESSAGE_MAX_BYTES
+from cronward.protocol.patch import patch_definition
 
 CRON: dict[str, object] = {"kind": "cron", "expr": "0 5 * * *"}
 COMMAND: dict[str, object] = {"kind": "command", "argv": ["echo", "hi"]}
@@ -165,13 +166,13 @@ def test_any_text_in_arguments_and_environment_survives(argv: list[str], env: di
 
 def test_a_patch_merges_within_a_kind_replaces_across_kinds_and_null_clears() -> None:
     start = job.parse_definition(definition(description="d", schedule=CRON | {"tz": "Europe/Berlin"}))
-    merged = job.patch_definition(start, {"schedule": {"expr": "1 5 * * *"}})
+    merged = patch_definition(start, {"schedule": {"expr": "1 5 * * *"}})
     assert merged.schedule == job.Cron("1 5 * * *", tz="Europe/Berlin")
-    cleared = job.patch_definition(start, {"schedule": {"tz": None}, "description": None})
+    cleared = patch_definition(start, {"schedule": {"tz": None}, "description": None})
     assert (cleared.schedule, cleared.description) == (job.Cron("0 5 * * *"), None)
-    replaced = job.patch_definition(start, {"schedule": {"kind": "every", "everyMs": 5}})
+    replaced = patch_definition(start, {"schedule": {"kind": "every", "everyMs": 5}})
     assert replaced.schedule == job.Every(5)
-    assert job.patch_definition(start, {}) == start
+    assert patch_definition(start, {}) == start
 
 
 @pytest.mark.parametrize(
@@ -180,31 +181,31 @@ def test_a_patch_merges_within_a_kind_replaces_across_kinds_and_null_clears() ->
 )
 def test_a_bad_patch_is_refused(patch: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest):
-        job.patch_definition(job.parse_definition(definition()), patch)
+        patch_definition(job.parse_definition(definition()), patch)
 
 
 @pytest.mark.parametrize("field", ["name", "schedule", "payload", "enabled", "sessionTarget", "wakeMode", "delivery"])
 def test_what_a_job_cannot_do_without_is_not_cleared(field: str) -> None:
     start = job.parse_definition(definition(enabled=False))
     with pytest.raises(InvalidRequest, match=f"{field}: cannot be cleared") as refused:
-        job.patch_definition(start, {field: None})
+        patch_definition(start, {field: None})
     assert refused.value.field == field
 
 
 def test_spellings_that_scripts_for_openclaw_use() -> None:
     made = job.parse_definition(definition(enabled="false", schedule=CRON | {"staggerMs": "60000"}))
     assert (made.enabled, made.schedule) == (False, job.Cron("0 5 * * *", stagger_ms=60_000))
-    patched = job.patch_definition(made, {"enabled": "true", "schedule": {"staggerMs": "0"}})
+    patched = patch_definition(made, {"enabled": "true", "schedule": {"staggerMs": "0"}})
     assert (patched.enabled, patched.schedule) == (True, job.Cron("0 5 * * *", stagger_ms=0))
 
 
 @pytest.mark.parametrize("expr", ["0 5 * * *", " 0  5\t* * * ", "0 5 * * * "])
 def test_spaces_are_no_new_expression(expr: str) -> None:
     exact = job.parse_definition(definition(schedule=CRON | {"staggerMs": 7}))
-    patched = job.patch_definition(exact, {"schedule": {"expr": expr}}).schedule
+    patched = patch_definition(exact, {"schedule": {"expr": expr}}).schedule
     assert isinstance(patched, job.Cron)
     assert patched.stagger_ms == 7
-    other = job.patch_definition(exact, {"schedule": {"expr": "1 5 * * *"}}).schedule
+    other = patch_definition(exact, {"schedule": {"expr": "1 5 * * *"}}).schedule
     assert isinstance(other, job.Cron)
     assert other.stagger_ms is None
 
@@ -212,11 +213,11 @@ def test_spaces_are_no_new_expression(expr: str) -> None:
 def test_another_kind_of_schedule_takes_along_what_was_said_of_one_shots() -> None:
     at: dict[str, object] = {"kind": "at", "at": "2030-01-01T00:00:00Z"}
     once = job.parse_definition(definition(schedule=at, deleteAfterRun=True))
-    assert job.patch_definition(once, {"schedule": CRON}).delete_after_run is None
+    assert patch_definition(once, {"schedule": CRON}).delete_after_run is None
     daily = job.parse_definition(definition(deleteAfterRun=False))
-    assert job.deletes_itself(job.patch_definition(daily, {"schedule": at}))
-    assert not job.deletes_itself(job.patch_definition(daily, {"schedule": at, "deleteAfterRun": False}))
-    assert job.patch_definition(once, {"schedule": {"at": "2031-01-01T00:00:00Z"}}).delete_after_run is True
+    assert job.deletes_itself(patch_definition(daily, {"schedule": at}))
+    assert not job.deletes_itself(patch_definition(daily, {"schedule": at, "deleteAfterRun": False}))
+    assert patch_definition(once, {"schedule": {"at": "2031-01-01T00:00:00Z"}}).delete_after_run is True
 
 
 def test_one_shots_delete_themselves_unless_told_otherwise() -> None:
@@ -283,4 +284,4 @@ def test_a_refusal_names_field_value_and_what_is_allowed(
 @pytest.mark.parametrize("value", [None, 1])
 def test_a_patch_names_no_field_that_is_not_there(field: str, value: object) -> None:
     with pytest.raises(InvalidRequest, match=f"{field}: unknown field `{field}`"):
-        job.patch_definition(job.parse_definition(definition()), {field: value})
+        patch_definition(job.parse_definition(definition()), {field: value})

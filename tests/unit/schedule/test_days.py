@@ -90,6 +90,14 @@ def test_the_next_day_is_the_first_that_matches() -> None:
             assert found is None or found >= (start - EPOCH).days + 365 * YEARS, f"{expr} from {start}"
 
 
+def test_the_last_day_beside_all_days_but_one_is_no_star() -> None:
+    days = days_of(grammar.parse("0 0 L,2-31 * *", "job-1").day_rule)
+    last = dt.date(2027, 2, 28)
+    following = days.next_day((last - EPOCH).days + 1)
+    assert following is not None
+    assert EPOCH + dt.timedelta(days=following) == dt.date(2027, 3, 2)
+
+
 def test_that_nothing_comes_any_more_is_learnt_for_later_days_only() -> None:
     days = days_of(grammar.parse("0 0 0 1 1 * 2030", "job-1").day_rule)
     in_2030 = (dt.date(2030, 1, 1) - EPOCH).days

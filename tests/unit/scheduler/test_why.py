@@ -334,12 +334,12 @@ def test_stagger_moves_the_time_that_the_expression_names() -> None:
 
 def test_a_time_that_is_meant_roughly_stands_for_what_comes_first_in_there() -> None:
     retried_ms, due_ms = SLOT_MS + 30_200, SLOT_MS + 75_000
-    known = facts(deadline=Deadline(due_ms, Kind.RETRY), run_near_ms=retried_ms)
-    assert slot_meant(known, SLOT_MS, NOW_MS, 60_000) == SLOT_MS
-    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS, 1_000) == retried_ms
-    assert slot_meant(known, SLOT_MS + 31_000, NOW_MS, 1_000) == SLOT_MS + 31_000
-    assert slot_meant(known, SLOT_MS + 60_000, NOW_MS, 60_000) == due_ms
-    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS) == SLOT_MS + 30_000
+    known = facts(deadline=Deadline(due_ms, Kind.RETRY))
+    assert slot_meant(known, SLOT_MS, NOW_MS, within_ms=60_000, run_ms=retried_ms) == SLOT_MS
+    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS, within_ms=1_000, run_ms=retried_ms) == retried_ms
+    assert slot_meant(known, SLOT_MS + 31_000, NOW_MS, within_ms=1_000, run_ms=retried_ms) == SLOT_MS + 31_000
+    assert slot_meant(known, SLOT_MS + 60_000, NOW_MS, within_ms=60_000, run_ms=retried_ms) == due_ms
+    assert slot_meant(known, SLOT_MS + 30_000, NOW_MS, run_ms=retried_ms) == SLOT_MS + 30_000
 
 
 # how facts are read
