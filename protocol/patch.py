@@ -4,10 +4,21 @@ import msgspec
 
 from cronward.protocol.conversion import convert
 from cronward.protocol.errors import InvalidRequest
-from cronward.protocol.job import Definition, check, kind, refuse_later_kinds
+from cronward.protocol.job import (
+    At,
+    CatchUp,
+    Command,
+    Cron,
+    Definition,
+    Every,
+    Pacing,
+    Retry,
+    check,
+    kind,
+    refuse_later_kinds,
+)
 from cronward.protocol.spelling import same_expression, spelled
 
-_MERGED = frozenset({"schedule", "payload", "retry", "catchUp", "pacing"})
 _NEVER_CLEARED = ("name", "schedule", "payload", "enabled", "sessionTarget", "wakeMode", "delivery")
 _FILLED_IN = {"everyMs": "anchorMs", "expr": "staggerMs"}
 """What was chosen for the first key at creation is chosen anew with a new one."""
@@ -24,7 +35,7 @@ def patch_definition(current: Definition, patch: dict[str, object]) -> Definitio
         before = fields.get(key)
         if value is None:
             fields.pop(key, None)
-        elif key in _MERGED and isinstance(value, dict) and isinstance(before, dict):
+        elif key in _KNOWN and isinstance(value, dict) and isinstance(before, dict):
             fields[key] = _merged(before, value)
         else:
             fields[key] = value
@@ -40,12 +51,34 @@ def _refuse_unchangeable(patch: dict[str, object]) -> None:
     for key in ("declarationKey", "owner"):
         if key in patch:
             raise InvalidRequest(key, "cannot be changed after creation")
-    for key in patch:
+    for key, part in patch.items():
         if key not in Definition.__struct_encode_fields__:
             raise InvalidRequest(key, f"unknown field `{key}`")
+        if key in _KNOWN and isinstance(part, dict):
+            _refuse_unknown(key, part)
     for key in _NEVER_CLEARED:
         if key in patch and patch[key] is None:
             raise InvalidRequest(key, "cannot be cleared (got null); leave it out to keep it as it is")
+
+
+def _refuse_unknown(key: str, part: dict[str, object]) -> None:
+    """Where it would be cleared; with a value it is refused by its type."""
+    for name, value in part.items():
+        if value is None and name not in _KNOWN[key]:
+            raise InvalidRequest(f"{key}.{name}", f"unknown field `{name}`")
+
+
+def _fields(*kinds: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset({"kind"}.union(*(kind.__struct_encode_fields__ for kind in kinds)))
+
+
+_KNOWN = {
+    "schedule": _fields(At, Every, Cron),
+    "payload": _fields(Command),
+    "retry": _fields(Retry),
+    "catchUp": _fields(CatchUp),
+    "pacing": _fields(Pacing),
+}
 
 
 def _merged(before: dict[str, object], patch: dict[str, object]) -> dict[str, object]:

@@ -132,10 +132,13 @@ def _failed(after: After, ended: Ended, rules: RetryRules) -> After:
     if auto_disable.after_failures(errors, rules.disable_after, recurring=True):
         return after._replace(deadline=None, backoff_until_ms=None, fate=Fate.AUTO_DISABLED)
     natural = after.deadline
+    earliest_ms = ended.ended_ms + backoff.backoff_ms(rules, errors)
+    if natural is not None and natural.kind is Kind.CATCH_UP:
+        # The missed slots that still wait come in the place of a retry, as late as any slot after a failure.
+        return after._replace(deadline=Deadline(max(natural.due_ms, earliest_ms), Kind.CATCH_UP, natural.slot))
     retry_ms = _retry_ms(after, ended, rules)
     if retry_ms is not None and (natural is None or retry_ms < natural.due_ms):
         return after._replace(deadline=Deadline(retry_ms, Kind.RETRY))
-    earliest_ms = ended.ended_ms + backoff.backoff_ms(rules, errors)
     if natural is not None and natural.due_ms < earliest_ms:
         return after._replace(deadline=Deadline(earliest_ms, Kind.BACKOFF))
     return after
@@ -150,6 +153,6 @@ def _retry_ms(after: After, ended: Ended, rules: RetryRules) -> int | None:
 def _with_gap(deadline: Deadline | None, earliest_ms: int, now_ms: int) -> Deadline | None:
     """A slot right after a run waits a moment; it keeps its own time as its slot. One that has come already stays:
     whether it was missed is for catch-up to say."""
-    if deadline is None or deadline.due_ms >= earliest_ms or deadline.due_ms <= now_ms:
+    if deadline is None or deadline.kind is not Kind.SLOT or not now_ms < deadline.due_ms < earliest_ms:
         return deadline
-    return Deadline(earliest_ms, deadline.kind, deadline.slot)
+    return Deadline(earliest_ms, Kind.SLOT, deadline.slot)

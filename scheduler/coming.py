@@ -41,7 +41,7 @@ def _deadline(turn: Turn, view: JobView, schedule: Schedule, due_ms: int) -> Dea
     rules = backoff.rules(turn.world.settings.config.retry, view.retry)
     gate_ms = backoff.gate_ms(rules, schedule, state.backoff_until_ms, turn.now_ms)
     kind = Kind(state.due_kind)
-    if gate_ms is not None and due_ms < gate_ms and kind in (Kind.SLOT, Kind.BACKOFF):
+    if gate_ms is not None and state.live_run_id is None and due_ms < gate_ms and kind in (Kind.SLOT, Kind.BACKOFF):
         return Deadline(gate_ms, Kind.BACKOFF)
     return Deadline(due_ms, kind, state.due_slot_ms)
 

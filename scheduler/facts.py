@@ -12,8 +12,9 @@ from cronward.schedule.far_ahead import is_far_ahead
 from cronward.schedule.planner import Unplannable
 from cronward.scheduler.caller import Caller
 from cronward.scheduler.changes import Detail, Scheduling
+from cronward.scheduler.flags import UNREADABLE
 from cronward.scheduler.retention import FORGOTTEN_UNTIL
-from cronward.scheduler.rows import JobRow, RunRow, find_job, integer, run_rows, text
+from cronward.scheduler.rows import JobRow, RunRow, find_job, integer, live_run, run_rows, text
 from cronward.scheduler.slot_decisions import Decision
 from cronward.scheduler.store import Row, Store
 from cronward.scheduler.world import Mode, World
@@ -110,9 +111,9 @@ def load(world: World, store: Store, job_id: str) -> Facts:
         down=downtimes(lives),
         paused=pauses([_change(row) for row in store.rows("changes_of_service")], lives),
         deadline=job.deadline if job else None,
-        gate_ms=_gate_ms(world, job, definition),
+        gate_ms=_gate_ms(world, store, job, definition),
         far_ahead=_is_far_ahead(world, job, definition),
-        flag=job.flag if job else None,
+        flag=_flag(job, definition),
         holds_up=_holds_up(world),
         queue_held_by=_queue_held_by(world, store),
         kept_since_ms=_kept_since_ms(world, store, job_id),
@@ -190,9 +191,16 @@ def _holds_up(world: World) -> str | None:
     return world.storage_error
 
 
-def _gate_ms(world: World, job: JobRow | None, definition: jobs.Definition | None) -> int | None:
-    if job is None or definition is None:
+def _flag(job: JobRow | None, definition: jobs.Definition | None) -> str | None:
+    """What flags the job, also before its next slot does."""
+    if job is None:
         return None
+    return job.flag or (UNREADABLE if definition is None else None)
+
+
+def _gate_ms(world: World, store: Store, job: JobRow | None, definition: jobs.Definition | None) -> int | None:
+    if job is None or definition is None or live_run(store, job.job_id) is not None:
+        return None  # a live run consumes what comes, and its end says what follows
     rules = backoff.rules(world.settings.config.retry, definition.retry)
     return backoff.gate_ms(rules, definition.schedule, job.backoff_until_ms, world.clock.wall_ms())
 

@@ -26,7 +26,8 @@ def explain(turn: Turn, params: WhyParams) -> WhyView:
     slot_ms = _slot_meant(turn, facts, params)
     said = why.explain(kept.about(turn.store, facts, slot_ms), slot_ms, turn.now_ms)
     schedule = _schedule(facts, slot_ms)
-    nearest, note = _around(schedule, job_id, slot_ms, facts.spells[0].from_ms)
+    since_ms = min(spell.from_ms for spell in facts.spells)
+    nearest, note = _around(schedule, job_id, slot_ms, since_ms if since_ms <= turn.now_ms else slot_ms)
     if said.cause is Cause.REMOVED:
         nearest = [slot for slot in nearest if slot.at_ms <= slot_ms]
     run = find_run(turn.store, said.run_id) if said.run_id is not None else None

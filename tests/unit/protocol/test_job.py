@@ -285,3 +285,10 @@ def test_a_refusal_names_field_value_and_what_is_allowed(
 def test_a_patch_names_no_field_that_is_not_there(field: str, value: object) -> None:
     with pytest.raises(InvalidRequest, match=f"{field}: unknown field `{field}`"):
         patch_definition(job.parse_definition(definition()), {field: value})
+
+
+@pytest.mark.parametrize("part", ["schedule", "payload", "retry", "catchUp", "pacing"])
+@pytest.mark.parametrize("start", [definition(), definition(retry={"maxRetries": 1}, catchUp={"policy": "all"})])
+def test_a_part_of_a_patch_names_no_field_that_is_not_there(part: str, start: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match=f"{part}.bogus: unknown field `bogus`"):
+        patch_definition(job.parse_definition(start), {part: {"bogus": None}})

@@ -241,3 +241,11 @@ def test_a_failed_run_is_followed_by_one_deadline_after_its_end(
         assert found.deadline.due_ms > ended_ms
         assert found.backoff_until_ms is not None
         assert found.deadline.kind is Kind.RETRY or found.deadline.due_ms >= found.backoff_until_ms
+
+
+def test_the_gap_after_a_run_puts_off_slots_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missed slot that is run late keeps its place, before the job's next slot."""
+    monkeypatch.setitem(globals(), "RULES", backoff.rules(RetryConfig(refire_gap_s=30), None))
+    late = Deadline(5_000, Kind.CATCH_UP, 1)
+    assert after(FIVE_MINUTELY, ok(0), late).deadline == late
+    assert after(FIVE_MINUTELY, ok(0), Deadline(5_000)).deadline == Deadline(30_000, Kind.SLOT, 5_000)

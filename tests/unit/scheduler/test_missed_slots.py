@@ -349,3 +349,19 @@ def test_a_spacing_of_nothing_waits_for_the_run_all_the_same(bench: Bench) -> No
         if job.runs()[-1][1] != "active":
             break
     assert [slot for slot, _ in job.runs()] == [HOUR, 2 * HOUR, 3 * HOUR]
+
+
+@pytest.mark.parametrize("reason", [Reason.EXIT_CODE, Reason.TIMED_OUT])
+def test_a_late_run_that_fails_loses_none_of_the_others(ready: Bench, reason: Reason) -> None:
+    job = Followed(ready, HOURLY, catchUp={"policy": "all"}, retry={"preset": "goclaw"})
+    down_for(ready, 4 * HOUR + MINUTE)
+    ended_ms = ready.clock.wall - job.zero_ms
+    job.fail(reason)
+    assert job.due == ("catch_up", ended_ms + 30 * SECOND)  # the first step of the ladder
+    assert job.why(job.zero_ms + 2 * HOUR).slot_ms == job.zero_ms + 2 * HOUR
+    for _ in range(120):
+        ready.turn(SECOND)
+        if job.runs()[-1][1] == "active":
+            job.end()
+    assert [slot for slot, _ in job.runs()] == [HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR]
+    assert job.due == ("slot", 5 * HOUR)

@@ -380,3 +380,29 @@ def test_the_anchor_of_an_interval_is_no_slot_of_before_the_job(ready: Bench) ->
     job = hourly(ready)
     for at_ms in (ready.clock.wall - HOUR_MS, ready.clock.wall + 5_000):
         assert [slot.at_ms for slot in why(ready, job, at_ms).nearest] == [first_slot_ms(job)]
+
+
+def test_the_slots_around_one_of_a_job_that_was_made_while_the_clock_was_ahead(ready: Bench) -> None:
+    ready.turn(24 * HOUR_MS)
+    job = Followed(ready, {"kind": "cron", "expr": "0 * * * *", "tz": "UTC", "staggerMs": 0})
+    ready.clock.wall -= 24 * HOUR_MS
+    ready.turns()
+    job.edit(schedule={"expr": "*/30 * * * *"})
+    next_ms = job.next_ms or 0
+    assert [slot.at_ms for slot in job.why(next_ms).nearest] == [next_ms + HOUR_MS // 2]
+
+
+def test_a_definition_that_cannot_be_read_is_flagged_before_its_slot_comes(ready: Bench) -> None:
+    job = hourly(ready)
+    ready.sql("UPDATE jobs SET definition = '{}'")
+    assert why(ready, job, first_slot_ms(job)).cause is Cause.FLAGGED
+
+
+def test_a_live_retry_decides_what_follows_not_the_backoff_before_it(ready: Bench) -> None:
+    job = Followed(ready, {"kind": "every", "everyMs": 60_000}, retry={"preset": "goclaw", "backoffSeconds": [300]})
+    job.go_to(60_000)
+    job.fail(Reason.TIMED_OUT)
+    job.go_to((job.next_ms or 0) - job.zero_ms)
+    (first, *_) = job.now.next_slots
+    assert first.at_ms == job.zero_ms + 120_000
+    assert job.why(job.zero_ms + 120_000).cause is Cause.COMING
